@@ -1,0 +1,31 @@
+"""Settings every test runs under: one thread, no network, a fixed seed, repeatable property tests in CI."""
+
+import os
+
+# Before anything imports torch, which reads these once: threads that compete for a core slow a layer down thirtyfold.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import random
+import sys
+
+import pytest
+from hypothesis import settings
+
+# No deadline: the first call of a torch operation is slow, and a second run of the same example is not.
+settings.register_profile("local", deadline=None)
+settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("repeatable" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture(autouse=True)
+def fixed_seed():
+    """Every test starts from seed 0, whichever tests ran before it in the same process."""
+    random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
