@@ -1,0 +1,143 @@
+"""Text as words and symbols, with the spaces remembered, so that splitting can be undone exactly.
+
+A symbol that touched a neighbour carries the joiner mark on that side; everything else is parted by one space:
+
+>>> split("Hello, world (sic).")
+['Hello', '￭,', 'world', '(￭', 'sic', '￭)', '￭.']
+>>> join(split("Hello, world (sic)."))
+'Hello, world (sic).'
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+MARK = "\uffed"  # the joiner; only ever on symbols
+MARK_IN_TEXT = "■"  # what a text's own U+FFED becomes, so that every mark in a split text is ours
+OPENERS = frozenset("([{“‘«¿¡$#@£€")
+
+# Combining marks are no \w, but they belong to the word they stand in (Hindi vowel signs, Arabic and Hebrew points).
+_COMBINING = "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.category(chr(code))[0] == "M")
+_LETTER = rf"[\w{_COMBINING}]"
+_NUMBER_POINT = r"(?<=\d)[.,](?=\d)"  # 3.14 and 1,000 are one word
+_PART = re.compile(rf"{_LETTER}+(?:(?:[-'’]|{_NUMBER_POINT}){_LETTER}+)*|(?P<symbol>.)(?P=symbol)*", re.DOTALL)
+_BEFORE_WORD = rf"(?<![\w{_COMBINING}'’-])"
+_AFTER_WORD = rf"(?![\w{_COMBINING}'’-])"
+
+# A lone surrogate cannot be written as UTF-8.
+_REPLACED = {ord(MARK): MARK_IN_TEXT, **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A stretch of required text, printed verbatim."""
+
+    text: str
+    """What is printed, character for character."""
+    joins_left: bool = False
+    """Whether it stands directly against what comes before it."""
+    joins_right: bool = False
+    """Whether it stands directly against what comes after it."""
+
+
+def normalise(text: str, *, lower_case: bool = False) -> str:
+    """The text in NFC with single spaces, and without the joiner mark: what `join` gives back after `split`."""
+    text = " ".join((text.lower() if lower_case else text).split())
+    return text if text.isascii() else unicodedata.normalize("NFC", text).translate(_REPLACED)
+
+
+def split(text: str, lower_case: bool = False) -> list[str]:
+    """The words and marked symbols of a text; `join` is the inverse.
+
+    >>> split("It's 3.14 ... or so!?")
+    ["It's", '3.14', '...', 'or', 'so', '￭!', '￭?']
+    """
+    chunks = normalise(text, lower_case=lower_case).split()
+    return [part for chunk in chunks for part in _split_chunk(chunk)]
+
+
+def join(parts: Iterable[str]) -> str:
+    """The text of marked parts."""
+    return render(list(parts))
+
+
+def render(parts: Sequence[str | Literal]) -> str:
+    """The text of marked parts and literals: one space between neighbours, unless one of them joins.
+
+    >>> render(["(￭", Literal("New  York"), "￭,", "USA"])
+    '(New  York, USA'
+    """
+    printed: list[str] = []
+    is_open = True  # nothing parts what comes next from what stands before it
+    for part in parts:
+        literal = part if isinstance(part, Literal) else _unmarked(part)
+        if not (is_open or literal.joins_left):
+            printed.append(" ")
+        printed.append(literal.text)
+        is_open = literal.joins_right
+    return "".join(printed)
+
+
+def whole_word_pattern(phrase: str, *, ignore_case: bool = False) -> re.Pattern[str]:
+    """What finds a phrase where no letter, digit, hyphen or apostrophe touches it; its inner spaces may be any."""
+    words = phrase.split()
+    if not words:
+        raise ValueError("a required phrase is empty: give at least one character that is no space")
+    escaped = r"\s+".join(re.escape(word) for word in words)
+    return re.compile(_BEFORE_WORD + escaped + _AFTER_WORD, re.IGNORECASE if ignore_case else 0)
+
+
+def contains_in_order(text: str, phrases: Iterable[str], *, ignore_case: bool = False) -> bool:
+    """Whether all phrases occur as whole words, in their order, each as often as it is given, none overlapping."""
+    text, end = unicodedata.normalize("NFC", text), 0
+    for phrase in phrases:
+        found = _pattern(phrase, ignore_case).search(text, end)
+        if found is None:
+            return False
+        end = found.end()
+    return True
+
+
+def count_found(text: str, phrases: Iterable[str], *, ignore_case: bool = False) -> int:
+    """How many of the phrases occur as whole words, in any order; one given twice counts twice if it is there twice."""
+    text = unicodedata.normalize("NFC", text)
+    wanted = Counter(_canonical(phrase.lower() if ignore_case else phrase) for phrase in phrases)
+    return sum(
+        min(times, sum(1 for _ in _pattern(phrase, ignore_case).finditer(text))) for phrase, times in wanted.items()
+    )
+
+
+def _canonical(phrase: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", phrase).split())
+
+
+@lru_cache(maxsize=4096)
+def _pattern(phrase: str, ignore_case: bool) -> re.Pattern[str]:
+    return whole_word_pattern(unicodedata.normalize("NFC", phrase), ignore_case=ignore_case)
+
+
+@lru_cache(maxsize=1 << 16)  # few distinct chunks make up most of a corpus
+def _split_chunk(chunk: str) -> tuple[str, ...]:
+    """The marked parts of a stretch without spaces: all of them touch."""
+    found = list(_PART.finditer(chunk))
+    parts = [match.group() for match in found]
+    is_symbol = [match["symbol"] is not None for match in found]
+    for right in range(1, len(parts)):
+        left = right - 1
+        opens = parts[right][0] in OPENERS
+        # Two words never touch, so one of the two can carry the mark; an opener leans on what follows it.
+        if is_symbol[right] and (not opens or not is_symbol[left]):
+            parts[right] = MARK + parts[right]
+        else:
+            assert is_symbol[left], f"two words touch in {chunk!r}"
+            parts[left] += MARK
+    return tuple(parts)
+
+
+def _unmarked(part: str) -> Literal:
+    joins_left = part.startswith(MARK)
+    joins_right = part.endswith(MARK)
+    return Literal(part.strip(MARK), joins_left, joins_right)
