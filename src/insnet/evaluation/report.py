@@ -1,0 +1,120 @@
+"""One evaluation of one model on one data set: its scores, and the two files they are kept in."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from insnet.evaluation.aligned import References, check_same_length, reference_lists
+from insnet.evaluation.bleu import bleu
+from insnet.evaluation.coverage import Keywords, all_in_order, coverage
+from insnet.evaluation.diversity import distinct, self_bleu
+from insnet.evaluation.files import json_text, one_a_line, outputs_path, write_atomically
+from insnet.evaluation.lengths import length_ratio, mean_words
+from insnet.evaluation.nist import nist
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `insnet evaluate --json` prints, field by field."""
+
+    model: str
+    """The model's name."""
+    data: str
+    """The data set's name."""
+    split: str
+    """The part of it that was scored."""
+    sentences: int
+    """How many outputs were scored."""
+    bleu2: float
+    """Corpus BLEU up to bigrams, 0 to 100."""
+    bleu4: float
+    """Corpus BLEU up to 4-grams, 0 to 100."""
+    nist2: float
+    """Corpus NIST up to bigrams."""
+    nist4: float
+    """Corpus NIST up to 4-grams."""
+    coverage: float | None
+    """The share of required words that occur; None where the task has no keywords."""
+    all_in_order: float | None
+    """The share of outputs with all their required words in order; None where the task has no keywords."""
+    length_ratio: float
+    """Words of the outputs over words of the references."""
+    mean_words: float
+    """Words an output."""
+    distinct1: float
+    """Different words over all words of the outputs."""
+    distinct2: float
+    """Different bigrams over all bigrams of the outputs."""
+    reference_distinct2: float
+    """The same for the references (the first of each sentence), which a varied set of outputs comes near."""
+    self_bleu: float | None
+    """Mean BLEU-4 of an output against the others (at most 1,000 of them); None where there is only one."""
+    steps: float
+    """Decoding steps an output."""
+    finished: float | None
+    """The share of outputs that ended by themselves; None where nobody kept count."""
+    seed: int
+    """The seed of the outputs."""
+    signature: str
+    """How BLEU and NIST were counted."""
+
+
+def score_texts(
+    outputs: Sequence[str],
+    references: References,
+    keywords: Keywords | None,
+    *,
+    steps: Sequence[int],
+    finished: Sequence[bool] | None = None,
+    lower_case: bool = True,
+    model: str = "",
+    data: str = "",
+    split: str = "",
+    seed: int = 0,
+) -> Report:
+    """All scores of the outputs on whitespace words; upper and lower case are one throughout if `lower_case`."""
+    first_references = [texts[0] for texts in reference_lists(outputs, references)]
+    check_same_length("outputs", outputs, "step counts", steps)
+    if finished is not None:
+        check_same_length("outputs", outputs, "finished marks", finished)
+    bleu4 = bleu(outputs, references, order=4, lower_case=lower_case)
+    return Report(
+        model=model,
+        data=data,
+        split=split,
+        sentences=len(outputs),
+        bleu2=bleu(outputs, references, order=2, lower_case=lower_case).score,
+        bleu4=bleu4.score,
+        nist2=nist(outputs, references, order=2, lower_case=lower_case),
+        nist4=nist(outputs, references, order=4, lower_case=lower_case),
+        coverage=None if keywords is None else coverage(outputs, keywords, ignore_case=lower_case),
+        all_in_order=None if keywords is None else all_in_order(outputs, keywords, ignore_case=lower_case),
+        length_ratio=length_ratio(outputs, references),
+        mean_words=mean_words(outputs),
+        distinct1=distinct(outputs, 1, lower_case=lower_case),
+        distinct2=distinct(outputs, 2, lower_case=lower_case),
+        reference_distinct2=distinct(first_references, 2, lower_case=lower_case),
+        self_bleu=self_bleu(outputs, lower_case=lower_case) if len(outputs) > 1 else None,
+        steps=sum(steps) / len(steps),
+        finished=None if finished is None else sum(finished) / len(finished),
+        seed=seed,
+        signature=f"{bleu4.signature}|nist:13a",
+    )
+
+
+def write_report(report: Report, outputs: Sequence[str], place: str | Path) -> Path:
+    """The JSON file written: `place` itself if it ends in .json, else report.json in that folder.
+
+    The outputs lie beside it, one a line, as NAME.outputs.txt.
+    """
+    if len(outputs) != report.sentences:
+        raise ValueError(
+            f"{len(outputs)} outputs but a report on {report.sentences}: give the outputs it was made from"
+        )
+    path = Path(place)
+    if path.suffix != ".json":
+        path = path / "report.json"
+    # The outputs first: where there is a report, its outputs are there too.
+    write_atomically(outputs_path(path), one_a_line(outputs))
+    write_atomically(path, json_text(asdict(report)))
+    return path
