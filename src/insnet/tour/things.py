@@ -47,7 +47,7 @@ NOUNS_OF_CLASS: dict[str, tuple[Noun, ...]] = {
                       "basket baskets: old"),
         "letter": ("letter letters: long",),
         "mail": ("letter letters: long", "parcel parcels: heavy small", "newspaper newspapers:"),
-        "book": ("book books: old thick well-known", "story stories: old"),
+        "book": ("book books: old thick well-known",),
         "story": ("story stories: old long strange sad funny",),
         "song": ("song songs: old sad well-known", "tune tunes: cheerful merry", "waltz waltzes: slow old"),
         "clock": ("clock clocks: old wooden old-fashioned", "watch watches: gold silver"),
