@@ -1,0 +1,190 @@
+"""Batches of sentences: few shapes, every sentence once an epoch, any batch of any epoch at random access.
+
+Shapes: B sentences, L positions in reading order, <bos> and <eos> counted.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from insnet import randomness
+from insnet.text.given import GivenPolicy
+from insnet.text.plan import BatchPlan, Bucket, in_buckets
+from insnet.text.shards import TokenShards
+from insnet.text.tokenizer import BOS, EOS, PAD
+
+_SENTENCE = 201  # the stream of noise that rows' seeds are drawn from
+_BOUNDARIES = 2  # <bos> and <eos>
+
+
+@dataclass(frozen=True)
+class TokenBatch:
+    """Sentences as a family trains on them."""
+
+    tokens: Tensor
+    """(B, L) int64 in reading order: <bos> ... <eos>, then <pad>."""
+    lengths: Tensor
+    """(B,) int64, <bos> and <eos> counted."""
+    given: Tensor
+    """(B, L) bool: on the canvas from the start; <bos> and <eos> always."""
+    starts_word: Tensor
+    """(B, L) bool: where a word begins."""
+    seeds: Tensor
+    """(B,) int64, a pure function of run seed, epoch and sentence; orders are drawn from it."""
+    order: Tensor | None = None
+    """(B, L) position_of_step, where somebody prescribes it."""
+
+    def __post_init__(self) -> None:
+        assert self.tokens.shape == self.given.shape == self.starts_word.shape
+        assert self.lengths.shape == self.seeds.shape == self.tokens.shape[:1]
+
+    def to(self, device: torch.device | str) -> "TokenBatch":
+        """The same batch on a device."""
+        tensors = {name: value for name, value in vars(self).items() if value is not None}
+        return TokenBatch(**{name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()})
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Sequence[Sequence[int]],
+        *,
+        starts_word: Tensor,
+        given: Sequence[Sequence[bool]] | None = None,
+        seeds: Sequence[int] | None = None,
+        pad_to: int | None = None,
+    ) -> "TokenBatch":
+        """A batch of sentences without <bos> and <eos>, which are added; `starts_word` is the lexicon's (V,) table.
+
+        `given` runs parallel to the sentences. Row numbers serve as seeds unless others are given.
+        """
+        if not sentences:
+            raise ValueError("a batch needs at least one sentence")
+        longest = max(map(len, sentences)) + _BOUNDARIES
+        if pad_to is not None and pad_to < longest:
+            raise ValueError(f"pad_to {pad_to} is too short: a sentence has {longest} tokens with <bos> and <eos>")
+        width = pad_to or longest
+        lengths = torch.tensor([len(sentence) for sentence in sentences]) + _BOUNDARIES
+        tokens, inside = _framed([np.asarray(sentence) for sentence in sentences], width)
+        on_canvas = ~inside & (tokens != PAD)
+        if given is not None:
+            if [len(row) for row in given] != [len(sentence) for sentence in sentences]:
+                raise ValueError("given does not run parallel to the sentences: one flag a token is expected")
+            on_canvas[inside] = torch.tensor([flag for row in given for flag in row], dtype=torch.bool)
+        rows = torch.tensor(list(seeds) if seeds is not None else range(len(sentences)), dtype=torch.int64)
+        return cls(tokens, lengths, on_canvas, starts_word.cpu()[tokens], rows)
+
+
+@dataclass(frozen=True)
+class BatchingConfig:
+    """How sentences are put together."""
+
+    token_budget: int
+    """The most tokens a batch may have, padding included."""
+    max_shapes: int = 6
+    """How many padded lengths there may be; fewer compile faster, more waste less."""
+    seed: int = 0
+    """The run's seed: shuffling, given words and orders all follow from it."""
+    bucket_step: int = 8
+    """Padded lengths are multiples of this."""
+
+    def __post_init__(self) -> None:
+        for name in ("token_budget", "max_shapes", "bucket_step"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} {getattr(self, name)} is below 1")
+
+
+class Batches:
+    """All batches of all epochs, for one of `world` processes.
+
+    Of an epoch's batches, number i goes to process i % world; each gets the same number. Which words are given, and
+    a sentence's seed, depend on the run's seed, the epoch and the sentence, never on the batch.
+    """
+
+    def __init__(
+        self,
+        shards: TokenShards,
+        config: BatchingConfig,
+        given: GivenPolicy,
+        starts_word: Tensor,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        if not 0 <= rank < world:
+            raise ValueError(f"rank {rank} is not one of {world} processes (0 to {world - 1})")
+        if len(starts_word) != shards.vocabulary_size:
+            raise ValueError(f"starts_word has {len(starts_word)} entries for {shards.vocabulary_size} tokens")
+        self.shards, self.config, self.policy, self.rank, self.world = shards, config, given, rank, world
+        self._starts_word = starts_word.cpu()
+        self.buckets: list[Bucket] = in_buckets(
+            np.asarray(shards.lengths) + _BOUNDARIES, config.token_budget, config.max_shapes, config.bucket_step
+        )
+        self._plan_of_epoch = lru_cache(maxsize=2)(self._plan)
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Every (B, L) that training can meet."""
+        return [(bucket.rows, bucket.width) for bucket in self.buckets]
+
+    @property
+    def updates_per_epoch(self) -> int:
+        """Batches of one epoch for each process."""
+        return -(-sum(bucket.batches for bucket in self.buckets) // self.world)
+
+    def at(self, epoch: int, index: int) -> TokenBatch:
+        """This process's batch number `index` of an epoch."""
+        if not 0 <= index < self.updates_per_epoch:
+            raise IndexError(f"batch {index} of {self.updates_per_epoch}")
+        sentences, width = self._plan_of_epoch(epoch).batch(index * self.world + self.rank)
+        return self._load(sentences, width, epoch)
+
+    def iterate(self, start_index: int = 0) -> Iterator[TokenBatch]:
+        """Batches without end, epoch after epoch; `start_index` is how many this process has had already."""
+        while True:
+            yield self.at(*divmod(start_index, self.updates_per_epoch))
+            start_index += 1
+
+    def in_order(self, limit: int | None = None) -> Iterator[TokenBatch]:
+        """Each sentence (of the first `limit`) exactly once, unshuffled, with fixed seeds: for validation.
+
+        The last batch of each length may have fewer rows; the processes' shares may differ by one batch.
+        """
+        pieces = [
+            (members[start : start + bucket.rows], bucket.width)
+            for bucket in self.buckets
+            for members in [bucket.members[bucket.members < limit] if limit is not None else bucket.members]
+            for start in range(0, len(members), bucket.rows)
+        ]
+        for sentences, width in pieces[self.rank :: self.world]:
+            yield self._load(sentences, width, epoch=0)
+
+    def _plan(self, epoch: int) -> BatchPlan:
+        return BatchPlan.of_epoch(self.buckets, self.config.seed, epoch)
+
+    def _load(self, sentences: npt.NDArray[np.int64], width: int, epoch: int) -> TokenBatch:
+        rows = sentences.tolist()
+        tokens, inside = _framed([self.shards.tokens(row) for row in rows], width)
+        is_candidate = torch.zeros_like(inside)
+        is_candidate[inside] = torch.from_numpy(np.concatenate([self.shards.keyword_flags(row) for row in rows]) > 0)
+        seeds = randomness.mix(self.config.seed, _SENTENCE, epoch, torch.from_numpy(sentences))
+        starts_word = self._starts_word[tokens]
+        given = self.policy.choose(starts_word, is_candidate, inside, seeds)
+        shown = self.policy.hide(tokens, given, seeds)
+        given |= ~inside & (tokens != PAD)  # <bos> and <eos>
+        return TokenBatch(shown, inside.sum(dim=1) + _BOUNDARIES, given, starts_word, seeds)
+
+
+def _framed(sentences: Sequence[npt.NDArray[np.generic]], width: int) -> tuple[Tensor, Tensor]:
+    """(B, L) int64 tokens between <bos> and <eos>, and (B, L) bool: the sentences' own positions."""
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    position = torch.arange(width)
+    inside = (position >= 1) & (position <= lengths[:, None])  # (B, L)
+    tokens = torch.full((len(sentences), width), PAD)
+    tokens[inside] = torch.from_numpy(np.concatenate(sentences).astype(np.int64))
+    tokens[:, 0] = BOS
+    tokens[torch.arange(len(sentences)), lengths + 1] = EOS
+    return tokens, inside

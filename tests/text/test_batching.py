@@ -1,0 +1,191 @@
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+
+from insnet.text.batching import Batches, BatchingConfig, TokenBatch
+from insnet.text.given import GivenPolicy
+from insnet.text.shards import TokenShards, write_shards
+from insnet.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerConfig
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """200 different sentences of 1 to 30 words, their tokenizer and shards."""
+    rng = np.random.default_rng(3)
+    words = ["".join(rng.choice(list("abcdefgh"), size=rng.integers(1, 8))) for _ in range(90)]
+    lines = [" ".join([f"s{n}", *rng.choice(words, size=rng.integers(0, 30))]) + "." * (n % 2) for n in range(200)]
+    tokenizer = Tokenizer.learn(lines, TokenizerConfig("bpe", 320, lower_case=False))
+
+    def flag(lines):
+        return [[len(group) > 1 for group in tokenizer.words(tokenizer.encode(line))] for line in lines]
+
+    folder = tmp_path_factory.mktemp("corpus") / "train"
+    write_shards(folder, lines, tokenizer, flag_keywords=flag, max_tokens=200, sentences_per_shard=64)
+    return tokenizer, TokenShards(folder), lines
+
+
+def batches(corpus, budget=512, shapes=4, seed=5, given=None, rank=0, world=1):
+    tokenizer, shards, _ = corpus
+    config = BatchingConfig(budget, max_shapes=shapes, seed=seed)
+    return Batches(shards, config, given or GivenPolicy(), tokenizer.lexicon()["starts_word"], rank, world)
+
+
+def texts(tokenizer, batch):
+    return [tokenizer.decode(row.tolist()) for row in batch.tokens]
+
+
+def epoch_of(batches, epoch=0):
+    return [batches.at(epoch, index) for index in range(batches.updates_per_epoch)]
+
+
+def same(one, other):
+    return all(torch.equal(getattr(one, name), getattr(other, name)) for name in vars(one) if name != "order")
+
+
+def test_every_sentence_appears_in_an_epoch_and_repeats_are_only_fill(corpus):
+    tokenizer, _, lines = corpus
+    source = batches(corpus)
+    seen = [text for batch in epoch_of(source) for text in texts(tokenizer, batch)]
+    assert set(seen) == set(lines)
+    room = sum(rows for rows, _ in source.shapes)
+    assert len(seen) - len(lines) < room
+
+
+def test_shapes_are_few_and_within_the_budget(corpus):
+    source = batches(corpus)
+    met = {tuple(batch.tokens.shape) for epoch in range(2) for batch in epoch_of(source, epoch)}
+    assert met == set(source.shapes) and 2 <= len(met) <= 4
+    assert all(rows == 512 // width and width % 8 == 0 for rows, width in met)
+
+
+def test_rows_are_framed_and_padded(corpus):
+    tokenizer, _, _ = corpus
+    starts_word = tokenizer.lexicon()["starts_word"]
+    for batch in epoch_of(batches(corpus)):
+        for row in range(len(batch.tokens)):
+            length = int(batch.lengths[row])
+            tokens = batch.tokens[row].tolist()
+            assert tokens[0] == BOS and tokens[length - 1] == EOS and set(tokens[length:]) <= {PAD}
+            assert not {BOS, EOS, PAD} & set(tokens[1 : length - 1])
+            assert batch.given[row, 0] and batch.given[row, length - 1] and not batch.given[row, length:].any()
+        assert torch.equal(batch.starts_word, starts_word[batch.tokens])
+        assert batch.tokens.dtype == batch.seeds.dtype == batch.lengths.dtype == torch.int64
+
+
+def test_no_part_of_a_word_is_given_alone_and_keywords_are_candidates(corpus):
+    tokenizer, _, _ = corpus
+    for batch in epoch_of(batches(corpus, given=GivenPolicy(none=0.0, fraction=0.0))):
+        for row in range(len(batch.tokens)):
+            ids = batch.tokens[row, 1 : batch.lengths[row] - 1].tolist()
+            flags = iter(batch.given[row, 1 : batch.lengths[row] - 1].tolist())
+            for group in tokenizer.words(ids):
+                given = [next(flags) for _ in group]
+                assert all(given) or not any(given)
+                assert len(group) > 1 or not any(given), "only words of several pieces were flagged"
+
+
+def test_any_batch_can_be_had_again_and_a_resumed_run_goes_on_the_same(corpus):
+    through = list(islice(batches(corpus).iterate(), 40))
+    resumed = list(islice(batches(corpus).iterate(17), 23))
+    assert all(map(same, through[17:], resumed))
+    updates = batches(corpus).updates_per_epoch
+    assert updates < 40, "the run must cross an epoch"
+    assert same(through[updates + 3], batches(corpus).at(1, 3))
+    with pytest.raises(IndexError):
+        batches(corpus).at(0, updates)
+
+
+def test_epochs_and_seeds_differ(corpus):
+    source = batches(corpus)
+    assert not torch.equal(source.at(0, 0).seeds, source.at(1, 0).seeds)
+    assert not torch.equal(source.at(0, 0).seeds, batches(corpus, seed=6).at(0, 0).seeds)
+
+
+@pytest.mark.parametrize("world", [2, 3, 4])
+def test_processes_share_the_epoch_evenly(corpus, world):
+    alone = epoch_of(batches(corpus))
+    shares = [epoch_of(batches(corpus, rank=rank, world=world)) for rank in range(world)]
+    assert len({len(share) for share in shares}) == 1 and len(shares[0]) == -(-len(alone) // world)
+    for index in range(len(shares[0]) * world):
+        assert same(shares[index % world][index // world], alone[index % len(alone)])
+    with pytest.raises(ValueError, match="rank"):
+        batches(corpus, rank=world, world=world)
+
+
+def test_a_sentences_seed_and_given_words_do_not_depend_on_the_batch(corpus):
+    tokenizer, _, _ = corpus
+
+    def by_text(source):
+        return {
+            tokenizer.decode(batch.tokens[row].tolist()): (int(batch.seeds[row]), batch.given[row, :length].tolist())
+            for batch in epoch_of(source)
+            for row, length in enumerate(batch.lengths.tolist())
+        }
+
+    assert by_text(batches(corpus)) == by_text(batches(corpus, budget=900, shapes=2))
+
+
+def test_validation_sees_each_sentence_exactly_once_in_the_same_way(corpus):
+    tokenizer, _, lines = corpus
+    source = batches(corpus)
+    once = list(source.in_order())
+    assert sorted(text for batch in once for text in texts(tokenizer, batch)) == sorted(lines)
+    assert all(map(same, once, batches(corpus).in_order()))
+    assert all(batch.tokens.numel() <= 512 for batch in once)
+    first = [text for batch in source.in_order(limit=30) for text in texts(tokenizer, batch)]
+    assert sorted(first) == sorted(lines[:30])
+    parts = [batch for rank in range(3) for batch in batches(corpus, rank=rank, world=3).in_order()]
+    assert sorted(text for batch in parts for text in texts(tokenizer, batch)) == sorted(lines)
+
+
+def test_given_words_may_be_shown_as_unknown_and_nothing_else(corpus):
+    hidden = epoch_of(batches(corpus, given=GivenPolicy(unknown=0.5)))
+    shown = epoch_of(batches(corpus))
+    assert any((batch.tokens == UNK).any() for batch in hidden)
+    for one, other in zip(hidden, shown, strict=True):
+        changed = one.tokens != other.tokens
+        assert (one.tokens[changed] == UNK).all() and one.given[changed].all() and torch.equal(one.given, other.given)
+        assert (one.tokens[:, 0] == BOS).all() and not changed[one.tokens == EOS].any()
+        assert torch.equal(one.starts_word, other.starts_word)
+
+
+def test_a_batch_made_by_hand():
+    starts_word = torch.ones(12, dtype=torch.bool)
+    starts_word[7] = False
+    batch = TokenBatch.of(
+        [[6, 7, 8], [9], []],
+        starts_word=starts_word,
+        given=[[True, True, False], [False], []],
+        seeds=[4, 5, -6],
+        pad_to=6,
+    )
+    assert batch.tokens.tolist() == [
+        [BOS, 6, 7, 8, EOS, PAD],
+        [BOS, 9, EOS, PAD, PAD, PAD],
+        [BOS, EOS, PAD, PAD, PAD, PAD],
+    ]
+    assert batch.lengths.tolist() == [5, 3, 2] and batch.seeds.tolist() == [4, 5, -6]
+    assert batch.given.int().tolist() == [[1, 1, 1, 0, 1, 0], [1, 0, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0]]
+    assert batch.starts_word[0].int().tolist() == [1, 1, 0, 1, 1, 1]
+    plain = TokenBatch.of([[6], [7, 8]], starts_word=starts_word)
+    assert plain.given.sum() == 4 and plain.seeds.tolist() == [0, 1] and plain.tokens.shape == (2, 4)
+    moved = TokenBatch(**{**vars(plain), "order": plain.tokens}).to("cpu")
+    assert same(moved, plain) and torch.equal(moved.order, plain.tokens) and plain.to("cpu").order is None
+    with pytest.raises(ValueError, match="pad_to 3"):
+        TokenBatch.of([[6, 7]], starts_word=starts_word, pad_to=3)
+    with pytest.raises(ValueError, match="at least one"):
+        TokenBatch.of([], starts_word=starts_word)
+    with pytest.raises(ValueError, match="parallel"):
+        TokenBatch.of([[6, 7], [8]], starts_word=starts_word, given=[[True], [True, False]])
+
+
+def test_mismatched_settings_are_refused(corpus):
+    tokenizer, shards, _ = corpus
+    with pytest.raises(ValueError, match="starts_word"):
+        Batches(shards, BatchingConfig(512), GivenPolicy(), torch.ones(3, dtype=torch.bool))
+    with pytest.raises(ValueError, match="max_shapes"):
+        BatchingConfig(512, max_shapes=0)
+    with pytest.raises(ValueError, match="token_budget"):
+        Batches(shards, BatchingConfig(8), GivenPolicy(), tokenizer.lexicon()["starts_word"])
