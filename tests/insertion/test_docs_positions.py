@@ -1,0 +1,22 @@
+"""The examples of docs/positions.md run as they stand, and the page shows every figure that is drawn."""
+
+import doctest
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "positions.md").read_text(encoding="utf-8")
+
+
+def test_every_example_of_the_page_runs_as_it_stands():
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "positions.md", "docs/positions.md", 0)
+    assert len(test.examples) == PAGE.count("\n>>> ") > 20  # none stands outside a block
+    report = []
+    outcome = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    assert outcome.failed == 0, "".join(report)
+
+
+def test_the_page_shows_every_figure_and_no_other():
+    shown = re.findall(r"!\[[^\]]+\]\(figures/([^)]+)\)", PAGE)
+    assert sorted(shown) == sorted(path.name for path in (DOCS / "figures").iterdir())
