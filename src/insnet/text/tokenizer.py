@@ -65,8 +65,8 @@ class Tokenizer:
         self.config = config
         self._library = library
         self._surfaces = [library.id_to_token(token) or "" for token in range(library.get_vocab_size())]
-        self._starts_word = [self._begins_word(token) for token in range(self.size)]
-        self._bytes = [self._bytes_of(token) for token in range(self.size)]
+        self.starts_word = [self._begins_word(token) for token in range(self.size)]
+        self.bytes_of_token = [self._bytes_of(token) for token in range(self.size)]
         self.fingerprint = _fingerprint(library, config)
         """The same for the same vocabulary and settings, and for no other."""
 
@@ -118,13 +118,13 @@ class Tokenizer:
 
     def piece(self, token: int) -> str:
         """One token as a reader should see it, without word-start and joiner marks."""
-        return self._bytes[token].decode("utf-8", errors="backslashreplace").strip(MARK)
+        return self.bytes_of_token[token].decode("utf-8", errors="backslashreplace").strip(MARK)
 
     def words(self, ids: Sequence[int]) -> list[list[int]]:
         """The token ids grouped into words; a special token is a group of its own."""
         groups: list[list[int]] = []
         for index, token in enumerate(ids):
-            if index == 0 or self._starts_word[token] or ids[index - 1] < len(SPECIALS):
+            if index == 0 or self.starts_word[token] or ids[index - 1] < len(SPECIALS):
                 groups.append([])
             groups[-1].append(token)
         return groups
@@ -140,8 +140,8 @@ class Tokenizer:
         return {name: torch.tensor([fact[name] for fact in facts], dtype=torch.bool) for name in facts[0]}
 
     def _facts(self, token: int) -> dict[str, bool]:
-        starts_word, is_special = self._starts_word[token], token < len(SPECIALS)
-        text = _text_or_none(self._bytes[token])
+        starts_word, is_special = self.starts_word[token], token < len(SPECIALS)
+        text = _text_or_none(self.bytes_of_token[token])
         if is_special or text is None:  # half a character may be anything: keep it away from required words
             follows, precedes = is_special, is_special
             joins_left, joins_right, generatable = False, False, False
@@ -179,7 +179,7 @@ class Tokenizer:
     def _assembled(self, ids: Sequence[int]) -> Iterator[str]:
         for word in self.words(ids):
             if word[0] == UNK or word[0] >= len(SPECIALS):
-                yield b"".join(self._bytes[token] for token in word).decode("utf-8", errors="replace")
+                yield b"".join(self.bytes_of_token[token] for token in word).decode("utf-8", errors="replace")
 
     def _marked(self, text: str) -> str:
         return " ".join(text_words.split(text, self.config.lower_case))

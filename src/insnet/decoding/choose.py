@@ -1,0 +1,128 @@
+"""How a decoder decides: when to stop, which slot, which token.
+
+All draws are functions of (the row's seed, its step, the purpose), so a row decides the same in any batch.
+Shapes: B rows, S slots, V vocabulary.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from insnet.decoding.config import GenerationConfig
+from insnet.families.generator import State
+from insnet.insertion.canvas import INSERTED
+from insnet.insertion.constraints import (
+    Constraints,
+    Lexicon,
+    allowed_tokens,
+    completing_tokens,
+    count_words,
+    neighbours_of_slot,
+    repeated_sequences,
+)
+from insnet.randomness import uniform
+
+_STOP_NOISE, _SLOT_NOISE, _TOKEN_NOISE = 201, 202, 203
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Decides by a generation config, within the constraints that the state carries."""
+
+    config: GenerationConfig
+    lexicon: Lexicon
+
+    def stop(self, state: State, log_stop: Tensor) -> Tensor:
+        """True (B,) where the stopping rule and the bounds end the text."""
+        limits = state.constraints
+        wants = self._stopping_rule(state, log_stop)
+        wants = torch.where(limits.insertions == Constraints.FREE, wants, state.inserted >= limits.insertions)
+        words = count_words(state.canvas, self.lexicon, limits.word_correction)
+        may = (words >= limits.min_words) & ~_empty_blanks(state).any(dim=1)
+        return (wants & may) | (words >= limits.max_words) | (state.inserted >= limits.max_tokens)
+
+    def _stopping_rule(self, state: State, log_stop: Tensor) -> Tensor:
+        theta = self.config.stop_threshold
+        if self.config.stopping == "threshold":
+            return log_stop > math.log(theta)
+        if self.config.stopping == "cumulative":
+            log_go = torch.log1p(-log_stop.double().exp().clamp_max(1.0))
+            return state.log_survival + log_go < math.log(1 - theta)
+        return uniform(_STOP_NOISE, state.seeds, state.step) < log_stop.double().exp()
+
+    def slot(self, state: State, log_probs: Tensor) -> Tensor:
+        """The slot (B,) to fill; blanks that must be filled come first."""
+        blanks = _empty_blanks(state)[:, : log_probs.shape[1]]
+        log_probs = log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
+        if self.config.slot_choice == "argmax":
+            return log_probs.argmax(dim=1)
+        noise = uniform(_SLOT_NOISE, state.seeds, state.step)
+        return draw(keep_top_mass(log_probs, self.config.slot_mass), noise)
+
+    def token(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
+        """The token (B,) to put into `slot` (B,)."""
+        forbidden = state.constraints.forbidden
+        log_probs = log_probs.masked_fill(~allowed_tokens(state.canvas, slot, self.lexicon, forbidden), -math.inf)
+        log_probs = self._without_repetitions(state, slot, log_probs) / self.config.temperature
+        log_probs = keep_top_mass(keep_top_k(log_probs, self.config.top_k), self.config.top_p)
+        if self.config.top_k == 1:
+            return log_probs.argmax(dim=1)
+        return draw(log_probs, uniform(_TOKEN_NOISE, state.seeds, state.step))
+
+    def _without_repetitions(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
+        """Log-probabilities with repetitions ruled out, unless nothing else is left."""
+        canvas, config = state.canvas, self.config
+        vocabulary = log_probs.shape[1]
+        repeats = torch.zeros_like(log_probs, dtype=torch.bool)
+        if config.no_adjacent_repeats:
+            left, right, _, _ = neighbours_of_slot(canvas, slot)
+            repeats = repeats.scatter(1, torch.stack([left, right], dim=1), True)
+        if config.no_repeat_ngram:
+            longest = int(canvas.length.max())  # the unused rest of the canvas repeats nothing
+            sequences = repeated_sequences(canvas, config.no_repeat_ngram)[:, :longest]
+            repeats = repeats | completing_tokens(canvas, slot, sequences, vocabulary)
+        if config.repetition_penalty > 1:
+            once = torch.ones_like(canvas.tokens, dtype=log_probs.dtype)
+            times = torch.zeros_like(log_probs).scatter_add(1, canvas.tokens, once)
+            log_probs = log_probs - times * math.log(config.repetition_penalty)
+        remaining = log_probs.masked_fill(repeats, -math.inf)
+        return torch.where(remaining.isfinite().any(dim=1, keepdim=True), remaining, log_probs)
+
+
+def _empty_blanks(state: State) -> Tensor:
+    """True (B, L) at open slots between two given stretches, in rows whose blanks must all be filled."""
+    canvas = state.canvas
+    place = torch.arange(canvas.capacity, device=canvas.length.device)[None, :]
+    is_border = (place == 0) | (place == canvas.length[:, None] - 1)  # <bos> and <eos>
+    is_given = is_border | (canvas.origin != INSERTED)
+    follows = torch.nn.functional.pad(is_given[:, 1:], (0, 1), value=False)
+    return canvas.open_slots() & is_given & follows & state.constraints.fills_blanks[:, None]
+
+
+def draw(log_probs: Tensor, noise: Tensor) -> Tensor:
+    """One index a row (B,) by inverting the distribution (B, N) at `noise` (B,); never one without mass."""
+    probs = (log_probs.double() - log_probs.double().amax(dim=1, keepdim=True)).exp().nan_to_num(0.0)
+    reached = probs.cumsum(dim=1)
+    index = torch.searchsorted(reached, (noise[:, None] * reached[:, -1:]).contiguous(), right=True)[:, 0]
+    return index.clamp_max(log_probs.shape[1] - 1)
+
+
+def keep_top_k(log_probs: Tensor, k: int) -> Tensor:
+    """Everything but the k largest of each row set to -inf; 0 keeps all. Of equals, those with smaller index stay."""
+    if k == 0 or k >= log_probs.shape[1]:
+        return log_probs
+    kept = log_probs.topk(k, dim=1)
+    return torch.full_like(log_probs, -math.inf).scatter(1, kept.indices, kept.values)
+
+
+def keep_top_mass(log_probs: Tensor, mass: float) -> Tensor:
+    """The smallest set of each row that holds `mass` of it; the rest is set to -inf."""
+    if mass >= 1:
+        return log_probs
+    ordered = log_probs.sort(dim=1, descending=True, stable=True)
+    probs = ordered.values.double().softmax(dim=1)
+    is_kept = (probs.cumsum(dim=1) - probs) < mass
+    kept = ordered.values.masked_fill(~is_kept, -math.inf)
+    return torch.full_like(log_probs, -math.inf).scatter(1, ordered.indices, kept)

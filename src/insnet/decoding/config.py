@@ -1,0 +1,94 @@
+"""The choices a decoder makes, as they stand in `generation_config.json`."""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+STOPPING_RULES = ("rehearsed", "threshold", "sampled", "cumulative")
+SLOT_CHOICES = ("nucleus", "argmax")
+
+
+@dataclass(frozen=True)
+class GenerationConfig:
+    """How slots and tokens are chosen, and when to stop."""
+
+    slot_choice: str = "nucleus"
+    """`nucleus` draws among the slots that hold `slot_mass`; `argmax` takes the likeliest."""
+    slot_mass: float = 0.7
+    """Share of the slot distribution to draw from; 1 leaves it whole."""
+    temperature: float = 1.0
+    """Sharpens (below 1) or flattens (above 1) the token distribution."""
+    top_k: int = 5
+    """Draw among the k likeliest tokens; 1 is greedy, 0 leaves the distribution whole."""
+    top_p: float = 1.0
+    """Draw among the tokens that hold this share of the distribution; 1 leaves it whole."""
+    stopping: str = "rehearsed"
+    """`rehearsed`: as many insertions as the median of some untruncated rehearsals; `threshold`: when the stop
+    probability exceeds `stop_threshold`; `sampled`: by a draw; `cumulative`: when the chance of having stopped does."""
+    stop_threshold: float = 0.5
+    """For `threshold` and `cumulative`; 0.5 is the paper's reading."""
+    rehearsals: int = 8
+    """Untruncated samples behind a rehearsed length."""
+    min_words: int = 1
+    """Fewest whitespace words of a text."""
+    max_words: int = 200
+    """Most whitespace words of a text."""
+    max_tokens: int = 256
+    """Insertions after which a text is cut off as unfinished."""
+    no_adjacent_repeats: bool = True
+    """Never insert a token beside its equal."""
+    no_repeat_ngram: int = 3
+    """Never write a run of so many tokens twice; 0 allows it."""
+    repetition_penalty: float = 1.0
+    """Divides the probability of a token for each time it is on the canvas; 1 leaves it alone."""
+
+    def __post_init__(self) -> None:
+        _one_of("stopping", self.stopping, STOPPING_RULES)
+        _one_of("slot_choice", self.slot_choice, SLOT_CHOICES)
+        for name in ("slot_mass", "top_p"):
+            _check(name, getattr(self, name), 0 < getattr(self, name) <= 1, "a share above 0 and up to 1")
+        _check("stop_threshold", self.stop_threshold, 0 < self.stop_threshold < 1, "a probability between 0 and 1")
+        _check("temperature", self.temperature, self.temperature > 0, "a number above 0 (greedy is top_k = 1)")
+        _check("repetition_penalty", self.repetition_penalty, self.repetition_penalty >= 1, "1 or more")
+        for name in ("top_k", "min_words", "no_repeat_ngram"):
+            _check(name, getattr(self, name), getattr(self, name) >= 0, "0 or more")
+        for name in ("rehearsals", "max_tokens", "max_words"):
+            _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
+        if self.min_words > self.max_words:
+            raise ValueError(f"min_words {self.min_words} is above max_words {self.max_words}")
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "GenerationConfig":
+        """From a table of settings; an unknown name is an error that tells the nearest valid one."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        for name in settings:
+            if name not in names:
+                nearest = difflib.get_close_matches(name, names, n=1, cutoff=0)[0]
+                raise ValueError(f"unknown generation setting {name!r}; did you mean {nearest!r}?")
+        return cls(**settings)
+
+    def untruncated(self) -> "GenerationConfig":
+        """The model's own distribution: nothing cut, nothing sharpened, the stop drawn."""
+        return dataclasses.replace(
+            self,
+            slot_choice="nucleus",
+            slot_mass=1.0,
+            temperature=1.0,
+            top_k=0,
+            top_p=1.0,
+            stopping="sampled",
+            no_adjacent_repeats=False,
+            no_repeat_ngram=0,
+            repetition_penalty=1.0,
+        )
+
+
+def _one_of(name: str, value: str, expected: tuple[str, ...]) -> None:
+    _check(name, value, value in expected, f"one of {', '.join(expected)}")
+
+
+def _check(name: str, value: object, is_right: bool, expected: str) -> None:
+    if not is_right:
+        raise ValueError(f"{name} is {value!r}; expected {expected}")

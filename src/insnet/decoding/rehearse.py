@@ -1,0 +1,42 @@
+"""Lengths by rehearsal: what the untruncated model would write, before truncated decoding writes it better.
+
+Truncation commits to small gaps and stops early (decision 8); the length must come from the whole distribution.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from insnet.decoding.choose import Chooser
+from insnet.decoding.loop import decode
+from insnet.families.generator import Generator, Prompt, map_tensors
+from insnet.randomness import mix
+
+_REHEARSAL_NOISE = 301
+
+
+def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
+    """The prompt with each row's number of insertions fixed to the median of its rehearsals."""
+    times = chooser.config.rehearsals
+    rows = len(prompt.seeds)
+    repeated = repeat_rows(prompt, times)  # row r's rehearsals stand together
+    number = torch.arange(times, device=prompt.seeds.device).repeat(rows)
+    repeated = replace(repeated, seeds=mix(_REHEARSAL_NOISE, repeated.seeds, number))
+    inserted = torch.zeros(rows * times, dtype=torch.int64, device=prompt.seeds.device)
+    for step in decode(family, repeated, Chooser(chooser.config.untruncated(), chooser.lexicon)):
+        inserted[step.row] += step.edits.puts().sum(dim=1)
+    return replace(prompt, constraints=replace(prompt.constraints, insertions=_median(inserted.view(rows, times))))
+
+
+def repeat_rows(prompt: Prompt, times: int) -> Prompt:
+    """The prompt with every row `times` in a row."""
+    repeated: Prompt = map_tensors(prompt, lambda tensor: tensor.repeat_interleave(times, dim=0))
+    return repeated
+
+
+def _median(counts: Tensor) -> Tensor:
+    """The middle (B,) of counts (B, N), halves rounded to even."""
+    ordered = counts.double().sort(dim=1).values
+    low, high = ordered[:, (counts.shape[1] - 1) // 2], ordered[:, counts.shape[1] // 2]
+    return ((low + high) / 2).round().long()

@@ -1,0 +1,108 @@
+"""Requests in, finished texts out: batches, rehearsal, the decode loop and the check that nothing required is lost."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from insnet.decoding.choose import Chooser
+from insnet.decoding.config import GenerationConfig
+from insnet.decoding.loop import decode
+from insnet.decoding.rehearse import rehearsed
+from insnet.decoding.request import Request, prompt_of_requests
+from insnet.decoding.trace import Recorder, Replay, TraceStep
+from insnet.families.generator import Generator, Prompt
+from insnet.insertion.constraints import Lexicon
+from insnet.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Written:
+    """One text and how it came about."""
+
+    request: Request
+    text: str
+    tokens: int
+    steps: tuple[TraceStep, ...]
+    start: Replay
+    """The text before the first step."""
+
+    def texts(self, tokenizer: Tokenizer) -> Iterator[str]:
+        """The text after each step."""
+        replay = Replay(self.start.required, list(self.start.tokens))
+        for step in self.steps:
+            replay.apply(step)
+            yield replay.text(tokenizer)
+
+
+@dataclass(frozen=True)
+class Scribe:
+    """Writes texts with one family's weights."""
+
+    family: Generator
+    tokenizer: Tokenizer
+    lexicon: Lexicon
+
+    def write(
+        self,
+        requests: Sequence[Request],
+        seeds: Sequence[int],
+        config: GenerationConfig,
+        *,
+        batch_size: int = 64,
+        on_written: Callable[[int], None] | None = None,
+    ) -> list[Written]:
+        """One text for each request; long requests share batches with long ones, which saves padding."""
+        written: dict[int, Written] = {}
+        by_size = sorted(range(len(requests)), key=lambda index: sum(len(text) for text in requests[index].phrases()))
+        for start in range(0, len(by_size), batch_size):
+            rows = by_size[start : start + batch_size]
+            texts = self._write_batch([requests[row] for row in rows], [seeds[row] for row in rows], config)
+            written.update(zip(rows, texts, strict=True))
+            if on_written:
+                on_written(len(rows))
+        return [written[index] for index in range(len(requests))]
+
+    def stream(self, request: Request, seed: int, config: GenerationConfig) -> Iterator[tuple[TraceStep, str]]:
+        """Each step of one text as it is made, with the text after it."""
+        prompt, recorder = self._prompt([request], [seed], config)
+        replay = self._start(prompt, 0, request)
+        for step in decode(self.family, prompt, Chooser(config, self.lexicon)):
+            recorder.add(step)
+            newest = recorder.steps_of_row[0][-1]
+            replay.apply(newest)
+            yield newest, replay.text(self.tokenizer)
+
+    def _write_batch(
+        self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
+    ) -> list[Written]:
+        prompt, recorder = self._prompt(requests, seeds, config)
+        for step in decode(self.family, prompt, Chooser(config, self.lexicon)):
+            recorder.add(step)
+        return [self._finish(prompt, row, request, recorder) for row, request in enumerate(requests)]
+
+    def _prompt(
+        self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
+    ) -> tuple[Prompt, Recorder]:
+        device = next(self.family.parameters()).device
+        prompt = prompt_of_requests(requests, seeds, self.tokenizer, device)
+        if config.stopping == "rehearsed":
+            prompt = rehearsed(self.family, prompt, Chooser(config, self.lexicon))
+        return prompt, Recorder.of(prompt)
+
+    def _finish(self, prompt: Prompt, row: int, request: Request, recorder: Recorder) -> Written:
+        steps = tuple(recorder.steps_of_row[row])
+        start = self._start(prompt, row, request)
+        replay = Replay(start.required, list(start.tokens))
+        for step in steps:
+            replay.apply(step)
+        text = replay.text(self.tokenizer)
+        if self.family.traits.keeps_keywords and not request.is_kept_in(text):
+            raise RuntimeError(f"a required word was lost; please report this: {request.phrases()!r} gave {text!r}")
+        return Written(request, text, len(replay.tokens), steps, start)
+
+    def _start(self, prompt: Prompt, row: int, request: Request) -> Replay:
+        """The text before the first step: what was given, or nothing if the family plans instead of keeping."""
+        if not self.family.traits.keeps_keywords:
+            return Replay(required=(), tokens=[])
+        inner = slice(1, int(prompt.canvas.length[row]) - 1)
+        tokens, origins = prompt.canvas.tokens[row, inner].tolist(), prompt.canvas.origin[row, inner].tolist()
+        return Replay(request.required, list(zip(tokens, origins, strict=True)))

@@ -1,0 +1,11 @@
+"""ONE FILE PER FAMILY: a way of modelling edits, behind the contract of `insnet.families.generator`."""
+
+from insnet.families.autoregressive import Autoregressive
+from insnet.families.generator import Generator
+from insnet.families.insnet import InsNet
+
+FAMILIES: dict[str, type[Generator]] = {
+    "insnet": InsNet,
+    "autoregressive": Autoregressive,
+}
+"""Every family by its name in config.json and in recipes."""

@@ -1,0 +1,194 @@
+"""The contract that every family of models fulfils, and the state that its decoding passes along.
+
+Shapes: B rows, L places in reading order, E edits a step, V vocabulary.
+"""
+
+import abc
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import torch
+from torch import Tensor, nn
+
+from insnet.insertion.canvas import Canvas, Edits
+from insnet.insertion.constraints import Constraints
+from insnet.insertion.order import Sentence
+from insnet.text.batching import TokenBatch
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a family can do, for those who must treat families differently."""
+
+    keeps_keywords: bool
+    """Required words are on the canvas from the start and can't be lost."""
+    fills_blanks: bool
+    """Text may be given around blanks."""
+    exact_likelihood: bool
+    """The likelihood of a text needs no sum over orders."""
+
+
+class LossTerm(NamedTuple):
+    """Summed nats and the number of decisions they were summed over."""
+
+    nats: Tensor
+    count: Tensor
+
+
+@dataclass(frozen=True)
+class LossContext:
+    """What a loss may depend on beside the batch."""
+
+    progress: float = 0.0
+    """How far training has come, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What is given to a decoder, for a batch of texts."""
+
+    canvas: Canvas
+    """The required words in reading order between <bos> and <eos>."""
+    constraints: Constraints
+    seeds: Tensor
+    """(B,) each row's source of randomness."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A tensor that all rows of a state have in common, left alone by `select` and `join`."""
+
+    tensor: Tensor
+
+
+@dataclass(frozen=True)
+class State:
+    """Where decoding stands. Families add private fields in a subclass; every plain tensor is batch-first."""
+
+    canvas: Canvas
+    constraints: Constraints
+    seeds: Tensor
+    """(B,)"""
+    row: Tensor
+    """(B,) the prompt's row, which a trace reports."""
+    step: Tensor
+    """(B,) steps made so far."""
+    inserted: Tensor
+    """(B,) tokens inserted so far."""
+    log_survival: Tensor
+    """(B,) the log-probability of not having stopped until now."""
+
+    def select(self, rows: Tensor) -> Self:
+        """The state of some rows, repeats allowed. A copy: the way to advance one state in two directions."""
+        return map_tensors(self, lambda tensor: tensor[rows])
+
+    def join(self, other: Self) -> Self:
+        """The rows of both states, this one's first; capacities may differ."""
+        return _join(self, other)
+
+    def after(self, edits: Edits, canvas: Canvas, **private: Any) -> Self:
+        """The state once `edits` are done: counters moved on, the rest replaced."""
+        return dataclasses.replace(
+            self,
+            canvas=canvas,
+            step=self.step + 1,
+            inserted=self.inserted + edits.puts().sum(dim=1),
+            log_survival=self.log_survival + edits.stop_log_prob.to(self.log_survival.dtype),
+            **private,
+        )
+
+
+class Choose(Protocol):
+    """How a decoder decides; see insnet.decoding.choose. Everything is batched and pure."""
+
+    def stop(self, state: State, log_stop: Tensor) -> Tensor:
+        """True (B,) where the row ends now; `log_stop` (B,) is the model's."""
+        ...
+
+    def slot(self, state: State, log_probs: Tensor) -> Tensor:
+        """The slot (B,) to fill, from log-probabilities (B, S) over open slots."""
+        ...
+
+    def token(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
+        """The token (B,) to put into `slot`, from log-probabilities (B, V)."""
+        ...
+
+
+class Generator(nn.Module, abc.ABC):
+    """A family of models of edits."""
+
+    Config: ClassVar[type]
+    traits: ClassVar[Traits]
+    config: Any
+
+    @abc.abstractmethod
+    def losses(self, batch: TokenBatch, context: LossContext) -> dict[str, LossTerm]:
+        """Named loss terms of a batch; the term "token" counts the insertions."""
+
+    @abc.abstractmethod
+    def log_likelihood(self, batch: TokenBatch) -> Tensor:
+        """A lower bound (B,) of each text's log-likelihood given its given words, from one sampled order;
+        exact where the traits say so."""
+
+    @abc.abstractmethod
+    def start(self, prompt: Prompt) -> State:
+        """The state before the first step: what is given, encoded."""
+
+    @abc.abstractmethod
+    def propose(self, state: State, choose: Choose) -> Edits:
+        """The next step's edits; changes nothing."""
+
+    @abc.abstractmethod
+    def advance(self, state: State, edits: Edits) -> State:
+        """The state once `edits` are done, whoever decided them. Appends to the state's cache in place, so advance
+        a state once; `select` makes a copy to advance another way."""
+
+
+def sentence_of_batch(batch: TokenBatch) -> Sentence:
+    """What an order may look at."""
+    return Sentence(batch.tokens, batch.lengths, batch.given, batch.starts_word, batch.seeds)
+
+
+def initial_counters(prompt: Prompt) -> dict[str, Tensor]:
+    """The public fields of a state that has made no step."""
+    zeros = torch.zeros_like(prompt.seeds)
+    return {
+        "seeds": prompt.seeds,
+        "row": torch.arange(len(prompt.seeds), device=prompt.seeds.device),
+        "step": zeros,
+        "inserted": zeros,
+        "log_survival": zeros.double(),
+    }
+
+
+def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return change(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, Shared | type):
+        fields = {f.name: map_tensors(getattr(value, f.name), change) for f in dataclasses.fields(value)}
+        return dataclasses.replace(value, **fields)
+    return value
+
+
+def _join(first: Any, second: Any) -> Any:
+    if isinstance(first, Tensor):
+        return torch.cat(_equal_sizes(first, second))
+    if isinstance(first, Shared):
+        return first if first.tensor.shape[-1] >= second.tensor.shape[-1] else second
+    if dataclasses.is_dataclass(first) and not isinstance(first, type):
+        fields = {f.name: _join(getattr(first, f.name), getattr(second, f.name)) for f in dataclasses.fields(first)}
+        return dataclasses.replace(first, **fields)
+    return first
+
+
+def _equal_sizes(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Both tensors padded with zeros to the larger size in every dimension but the batch's."""
+    sizes = [max(a, b) for a, b in zip(first.shape[1:], second.shape[1:], strict=True)]
+
+    def pad(tensor: Tensor) -> Tensor:
+        missing = [size - own for size, own in zip(sizes, tensor.shape[1:], strict=True)]
+        return nn.functional.pad(tensor, [amount for size in reversed(missing) for amount in (0, size)])
+
+    return pad(first), pad(second)

@@ -1,0 +1,277 @@
+"""InsNet: an encoder that is causal in insertion order, slot vectors, and heads for slot, token and stop.
+
+Shapes: B rows, T steps in insertion order, L = C places (capacity), S slots, E edits, D width, V vocabulary.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from insnet.families.generator import (
+    Choose,
+    Generator,
+    LossContext,
+    LossTerm,
+    Prompt,
+    Shared,
+    State,
+    Traits,
+    initial_counters,
+    sentence_of_batch,
+)
+from insnet.insertion.canvas import Canvas, Edits, apply
+from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, step_at_position
+from insnet.insertion.order import ORDERS, log_order_count, position_of_step
+from insnet.insertion.trajectory import is_slot_after_step, neighbours_of_step, right_neighbour_after_step
+from insnet.layers.cache import KeyValueCache
+from insnet.layers.heads import TokenHead
+from insnet.layers.slots import SlotComposer
+from insnet.layers.transformer import Append, OffsetTransformer, TransformerShape, initialise
+from insnet.text.batching import TokenBatch
+from insnet.text.tokenizer import SPECIALS, UNK
+
+
+@dataclass(frozen=True)
+class InsNetConfig:
+    """Size and switches of an InsNet."""
+
+    vocabulary_size: int
+    """Tokens, specials included."""
+    width: int = 768
+    """Size of a token's vector."""
+    layers: int = 12
+    """Transformer blocks."""
+    heads: int = 12
+    """Attention heads a block."""
+    dropout: float = 0.1
+    """Share of activations dropped while training."""
+    order: str = "random"
+    """The order in which training inserts; one of insnet.insertion.order.ORDERS."""
+    truncated: bool = False
+    """Ablation: clamp offsets to [-1, 1], so that only the direction is seen."""
+    noglobal: bool = False
+    """Ablation: slot vectors without the newest token."""
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise ValueError(f"unknown order {self.order!r}; expected one of {', '.join(ORDERS)}")
+        if self.vocabulary_size <= len(SPECIALS):
+            raise ValueError(f"vocabulary_size is {self.vocabulary_size}; expected more than {len(SPECIALS)} specials")
+        self.shape()
+
+    def shape(self) -> TransformerShape:
+        return TransformerShape(self.width, self.layers, self.heads, self.dropout)
+
+
+@dataclass(frozen=True)
+class InsNetState(State):
+    """A state with ranks, cache and what each token contributes to slots, all in insertion order."""
+
+    rank_of_step: Tensor
+    """(B, C) each token's place on the canvas."""
+    cache: KeyValueCache
+    left_half: Tensor
+    """(B, C, D/2) each token as a left neighbour."""
+    right_half: Tensor
+    """(B, C, D/2) each token as a right neighbour."""
+    last: Tensor
+    """(B, D) the newest token's encoding."""
+    position_keys: Shared
+    """(N, H, D/H, R) every layer's keys of every offset."""
+
+
+class InsNet(Generator):
+    """The model of the paper's section 3."""
+
+    Config = InsNetConfig
+    traits: ClassVar[Traits] = Traits(keeps_keywords=True, fills_blanks=True, exact_likelihood=False)
+
+    def __init__(self, config: InsNetConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocabulary_size, config.width)
+        self.encoder = OffsetTransformer(config.shape(), truncated=config.truncated)
+        self.slots = SlotComposer(config.width, use_global=not config.noglobal)
+        self.token_head = TokenHead(config.vocabulary_size, (UNK,), len(SPECIALS))
+        self.slot_head = nn.Linear(config.width, 1, bias=False)  # w_o
+        self.stop_head = nn.Linear(config.width, 1)  # q
+        initialise(self, config.layers)
+
+    # ---- training: every step of a sentence in one pass ----
+
+    def losses(self, batch: TokenBatch, context: LossContext) -> dict[str, LossTerm]:
+        """Token, slot and stop terms of section 3.3, summed over all steps after the given ones."""
+        del context
+        nats, counts = self._nats(batch)
+        return {name: LossTerm(nats[name].sum(), counts[name].sum()) for name in nats}
+
+    def log_likelihood(self, batch: TokenBatch) -> Tensor:
+        """log p(text, order) + log(number of orders): its mean over orders bounds log p(text) from below."""
+        nats, _ = self._nats(batch)
+        return log_order_count(self.config.order, sentence_of_batch(batch)) - torch.stack(list(nats.values())).sum(0)
+
+    def _nats(self, batch: TokenBatch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Nats and decisions of each term for each row (B,)."""
+        order = position_of_step(self.config.order, sentence_of_batch(batch)) if batch.order is None else batch.order
+        token_of_step = batch.tokens.gather(1, order)  # (B, T)
+        encoded = self.encoder(self.embedding(token_of_step), offsets_of_order(order))  # (B, T, D)
+        step = torch.arange(order.shape[1], device=order.device)[None, :]
+        first = batch.given.sum(dim=1, keepdim=True) - 1  # (B, 1): row from which the first insertion is predicted
+        decides = (step >= first) & (step < batch.lengths[:, None])  # (B, T): rows that decide whether to stop
+        inserts = decides & (step < batch.lengths[:, None] - 1)  # (B, T): rows followed by an insertion
+        nats = {
+            "token": self._token_nats(encoded, order, token_of_step).masked_fill(~inserts, 0),
+            "slot": self._slot_nats(encoded, order, batch.lengths).masked_fill(~inserts, 0),
+            "stop": self._stop_nats(encoded, step == batch.lengths[:, None] - 1).masked_fill(~decides, 0),
+        }
+        insertions = inserts.sum(dim=1)
+        counts = {"token": insertions, "slot": insertions, "stop": decides.sum(dim=1)}
+        return {name: values.sum(dim=1) for name, values in nats.items()}, counts
+
+    def _token_nats(self, encoded: Tensor, order: Tensor, token_of_step: Tensor) -> Tensor:
+        """-log p(token of step t+1 | its slot on the canvas after step t), at row t (B, T)."""
+        left, right = neighbours_of_step(order)
+        left_half, right_half = self.slots.halves(encoded)  # (B, T, D/2)
+        left_half = _take(left_half, left.roll(-1, dims=1))
+        right_half = _take(right_half, right.roll(-1, dims=1))
+        logits = self.token_head(self.slots.compose(left_half, right_half, encoded), self.embedding.weight)
+        target = token_of_step.roll(-1, dims=1)
+        loss = F.cross_entropy(_at_least_float32(logits).flatten(0, 1), target.flatten(), reduction="none")
+        return loss.view_as(target)
+
+    def _slot_nats(self, encoded: Tensor, order: Tensor, lengths: Tensor) -> Tensor:
+        """-log o(slot of step t+1), among all slots of the canvas after step t, at row t (B, T)."""
+        right_neighbour = right_neighbour_after_step(order)  # (B, T, T)
+        logits = self.slots.logits_of_all_steps(encoded, right_neighbour, self.slot_head.weight[0])
+        logits = logits.masked_fill(~is_slot_after_step(lengths, order.shape[1]), -math.inf)
+        logits[:, :, 0] = logits[:, :, 0].nan_to_num(neginf=0.0)  # padded rows have no slot; their loss is not counted
+        left, _ = neighbours_of_step(order)
+        return logits.logsumexp(dim=2) - logits.gather(2, left.roll(-1, dims=1)[:, :, None])[:, :, 0]
+
+    def _stop_nats(self, encoded: Tensor, is_last: Tensor) -> Tensor:
+        """-log q of going on, or of stopping after the last step (B, T)."""
+        logit = _at_least_float32(self.stop_head(encoded)[:, :, 0])
+        return F.binary_cross_entropy_with_logits(logit, is_last.to(logit.dtype), reduction="none")
+
+    # ---- decoding: one cached row a token ----
+
+    def start(self, prompt: Prompt) -> InsNetState:
+        """Encodes <bos>, <eos> and the required words, in that order, in one pass."""
+        canvas = prompt.canvas
+        rows, capacity = canvas.tokens.shape
+        order = _given_order(canvas)  # (B, G)
+        given = order.shape[1]
+        like = self.embedding.weight
+        shape = self.config.shape()
+        entries = capacity + 1  # the last takes what rows without an edit would write
+        cache = KeyValueCache.empty(rows, shape.layers, shape.heads, entries, shape.width // shape.heads, like)
+        half = like.new_zeros(rows, entries, shape.width // 2)
+        state = InsNetState(
+            canvas=canvas,
+            constraints=prompt.constraints,
+            **initial_counters(prompt),
+            rank_of_step=F.pad(order, (0, capacity - given)),
+            cache=cache,
+            left_half=half,
+            right_half=half.clone(),
+            last=like.new_zeros(rows, shape.width),
+            position_keys=Shared(self.encoder.position_keys(capacity, like)),
+        )
+        tokens = canvas.tokens.gather(1, order)
+        return self._encode(
+            state, tokens, offsets_of_order(order, torch.int32), torch.zeros_like(canvas.length), canvas
+        )
+
+    def propose(self, state: State, choose: Choose) -> Edits:
+        """Stop, or one slot and one token; the mass of closed slots counts as stopping."""
+        assert isinstance(state, InsNetState)
+        vectors, slot_log_probs = self._slots(state)  # (B, S, D), (B, S)
+        open_slots = state.canvas.open_slots()[:, : slot_log_probs.shape[1]]
+        open_log_probs = slot_log_probs.masked_fill(~open_slots, -math.inf)
+        log_open = open_log_probs.logsumexp(dim=1)  # (B,): what mass lies on slots that take an insertion
+        log_closed = slot_log_probs.masked_fill(open_slots, -math.inf).logsumexp(dim=1)
+        stop_logit = _at_least_float32(self.stop_head(state.last)[:, 0])
+        log_go = F.logsigmoid(-stop_logit) + log_open
+        log_stop = torch.logaddexp(F.logsigmoid(stop_logit), F.logsigmoid(-stop_logit) + log_closed)
+        finished = choose.stop(state, log_stop) | ~open_slots.any(dim=1)
+        open_log_probs = (open_log_probs - log_open[:, None]).nan_to_num(nan=-math.inf)
+        slot = choose.slot(state, open_log_probs)
+        vector = vectors.gather(1, slot[:, None, None].expand(-1, 1, vectors.shape[2]))[:, 0]
+        token_log_probs = _at_least_float32(self.token_head(vector, self.embedding.weight)).log_softmax(dim=-1)
+        token = choose.token(state, slot, token_log_probs)
+        log_prob = open_log_probs.gather(1, slot[:, None]) + token_log_probs.gather(1, token[:, None])
+        return Edits(
+            slot=slot[:, None],
+            token=token.masked_fill(finished, Edits.NOTHING)[:, None],
+            log_prob=log_prob.masked_fill(finished[:, None], 0.0),
+            stop_log_prob=torch.where(finished, log_stop, log_go),
+            finished=finished,
+        )
+
+    def advance(self, state: State, edits: Edits) -> InsNetState:
+        """Carries out edits left to right, as if one after the other, and encodes the new tokens in one pass."""
+        assert isinstance(state, InsNetState)
+        start, rank, offsets = state.canvas.length, state.rank_of_step, []
+        slot, token = _left_to_right(edits)
+        puts = token != Edits.NOTHING
+        for edit in range(token.shape[1]):
+            before = puts[:, :edit].sum(dim=1)  # earlier edits of this step stand left and shift the slot
+            rank, row = insert_into_ranks(rank, start + before, slot[:, edit] + before, puts[:, edit])
+            offsets.append(row)
+        state = state.after(edits, apply(state.canvas, edits), rank_of_step=rank)
+        return self._encode(state, token.clamp_min(0), torch.stack(offsets, dim=1), start, state.canvas)
+
+    def _encode(
+        self, state: InsNetState, tokens: Tensor, offsets: Tensor, start: Tensor, canvas: Canvas
+    ) -> InsNetState:
+        """The state with new tokens (B, Q) encoded at entries `start`...; offsets (B, Q, K)."""
+        used = min(int(start.max()) + tokens.shape[1], canvas.capacity)
+        offsets = F.pad(offsets, (0, max(used - offsets.shape[2], 0)))[:, :, :used]
+        append = Append(state.cache, start, used)
+        encoded = self.encoder(
+            self.embedding(tokens), offsets, append=append, position_keys=state.position_keys.tensor
+        )  # (B, Q, D)
+        entry = start[:, None] + torch.arange(tokens.shape[1], device=start.device)  # (B, Q)
+        for store, new in zip((state.left_half, state.right_half), self.slots.halves(encoded), strict=True):
+            store.scatter_(1, entry.clamp_max(canvas.capacity)[:, :, None].expand_as(new), new)
+        newest = canvas.length - start - 1  # (B,): index of the row's newest token, -1 if it got none
+        last = encoded.gather(1, newest.clamp_min(0)[:, None, None].expand(-1, 1, encoded.shape[2]))[:, 0]
+        return replace(state, last=torch.where((newest >= 0)[:, None], last, state.last))
+
+    def _slots(self, state: InsNetState) -> tuple[Tensor, Tensor]:
+        """Every slot's vector (B, S, D) and log-probability (B, S), in reading order."""
+        slots = int(state.canvas.length.max()) - 1
+        step = step_at_position(state.rank_of_step, state.canvas.length)[:, : slots + 1]  # (B, S + 1)
+        left, right = _take(state.left_half, step[:, :-1]), _take(state.right_half, step[:, 1:])
+        vectors = self.slots.compose(left, right, state.last[:, None])
+        logits = _at_least_float32(self.slot_head(vectors)[:, :, 0])
+        logits = logits.masked_fill(~state.canvas.is_slot()[:, :slots], -math.inf)
+        return vectors, logits.log_softmax(dim=1)
+
+
+def _given_order(canvas: Canvas) -> Tensor:
+    """<bos>, <eos>, then what stands between them, left to right: places (B, G), G the longest row."""
+    step = torch.arange(int(canvas.length.max()), device=canvas.length.device)[None, :]
+    length = canvas.length[:, None]
+    place = torch.where(step < length, step - 1, step)  # padding keeps its place at the end
+    return torch.where(step == 0, 0, torch.where(step == 1, length - 1, place))
+
+
+def _left_to_right(edits: Edits) -> tuple[Tensor, Tensor]:
+    """Slots and tokens (B, E) in reading order, rows without an edit last."""
+    key = torch.where(edits.puts(), edits.slot, torch.iinfo(edits.slot.dtype).max)
+    order = key.argsort(dim=1, stable=True)
+    return edits.slot.gather(1, order), edits.token.gather(1, order)
+
+
+def _take(values: Tensor, index: Tensor) -> Tensor:
+    """Rows `index` (B, Q) of values (B, T, W), as (B, Q, W)."""
+    return values.gather(1, index[:, :, None].expand(-1, -1, values.shape[2]))
+
+
+def _at_least_float32(values: Tensor) -> Tensor:
+    return values if values.dtype == torch.float64 else values.float()

@@ -1,0 +1,193 @@
+"""Models on disk in the ecosystem's own formats: config.json and safetensors, whole or in shards. No pickle."""
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from insnet.families import FAMILIES
+from insnet.families.generator import Generator
+from insnet.text.files import read_json_object, write_atomically
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+MODEL_TYPE = "insnet"
+DEFAULT_SHARD_BYTES = 2 * 10**9
+
+
+def save_model(
+    folder: str | Path,
+    model: Generator,
+    *,
+    extra_config: Mapping[str, Any] | None = None,
+    dtype: torch.dtype | None = None,
+    max_shard_bytes: int = DEFAULT_SHARD_BYTES,
+) -> None:
+    """Write config.json and the weights, cast to `dtype` if one is given; a killed save leaves the old files whole."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {**config_of_model(model), **(extra_config or {})}
+    write_atomically(folder / CONFIG_FILE, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+    weights = {
+        name: (tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor).detach()
+        for name, tensor in model.state_dict().items()
+    }
+    _save_weights(folder, weights, max_shard_bytes)
+
+
+def load_model(folder: str | Path, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Generator:
+    """The model that `save_model` wrote, in eval mode; every fault of the folder is a ValueError that names the file."""
+    folder = Path(folder)
+    model = empty_model(folder)
+    load_weights(model, folder)
+    return model.to(device=device, dtype=dtype).eval()
+
+
+def empty_model(folder: Path) -> Generator:
+    """A model of the family and size that config.json describes, with fresh weights."""
+    path = folder / CONFIG_FILE
+    if not folder.is_dir():
+        raise ValueError(f"there is no model folder {folder}")
+    content = read_json_object(path)
+    if content.get("model_type") != MODEL_TYPE:
+        raise ValueError(f"{path} is not ours: 'model_type' is {content.get('model_type')!r}, not {MODEL_TYPE!r}")
+    family = content.get("family")
+    if family not in FAMILIES:
+        raise ValueError(f"{path} names the family {family!r}; this version knows {', '.join(FAMILIES)}")
+    kind = FAMILIES[family]
+    known = {field.name for field in dataclasses.fields(kind.Config)}
+    try:
+        return kind(kind.Config(**{name: value for name, value in content.items() if name in known}))  # type: ignore[call-arg]
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path} does not describe a model of the family {family!r}: {error}") from None
+
+
+def load_weights(model: torch.nn.Module, folder: Path) -> None:
+    """Fill a model with the weights of a folder; names and shapes must be the model's own, all of them."""
+    weights, source = read_weights(folder)
+    expected = model.state_dict()
+    check_tensors(weights, {name: tuple(tensor.shape) for name, tensor in expected.items()}, source)
+    model.load_state_dict(weights)
+
+
+def read_weights(folder: Path) -> tuple[dict[str, Tensor], Path]:
+    """All tensors of a model folder, and the file that names them."""
+    if not (folder / INDEX_FILE).is_file():
+        return read_tensors(folder / WEIGHTS_FILE), folder / WEIGHTS_FILE
+    path = folder / INDEX_FILE
+    file_of_name = read_json_object(path).get("weight_map")
+    if not isinstance(file_of_name, dict) or not all(_is_plain_name(name) for name in file_of_name.values()):
+        raise ValueError(f"{path} has no 'weight_map' from names of tensors to files beside it: copy the folder again")
+    weights: dict[str, Tensor] = {}
+    for name in sorted(set(file_of_name.values())):
+        weights.update(read_tensors(folder / name))
+    if missing := sorted(file_of_name.keys() - weights.keys()):
+        raise ValueError(f"{path} announces {missing[0]!r}, which {file_of_name[missing[0]]} lacks: copy the folder again")
+    return weights, path
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of one safetensors file, on the CPU; a missing, truncated or other file is a ValueError."""
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist: the folder is incomplete, copy or write it again")
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (the file is no mapping)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ValueError(f"{path} is truncated or no safetensors file ({error}): copy or write it again") from None
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write one safetensors file such that a killed writer leaves the old one, or none."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_tensors(tensors: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]], source: Path) -> None:
+    """Refuse tensors whose names or shapes are not the expected ones."""
+    missing, unexpected = sorted(shapes.keys() - tensors.keys()), sorted(tensors.keys() - shapes.keys())
+    advice = "weights and config.json do not belong together, copy the folder again"
+    if missing or unexpected:
+        parts = [f"{len(names)} {what} (first: {names[0]})" for what, names in
+                 (("missing", missing), ("unexpected", unexpected)) if names]
+        raise ValueError(f"{source} holds other weights than its model has: {', '.join(parts)}; {advice}")
+    for name, shape in shapes.items():
+        if tuple(tensors[name].shape) != shape:
+            raise ValueError(f"{source} holds {name} of shape {tuple(tensors[name].shape)}, not {shape}: {advice}")
+
+
+def config_of_model(model: Generator) -> dict[str, Any]:
+    """What config.json says of a model."""
+    family = next((name for name, kind in FAMILIES.items() if type(model) is kind), None)
+    assert family is not None, f"{type(model).__name__} is not listed in FAMILIES"
+    return {
+        "model_type": MODEL_TYPE,
+        "architectures": [type(model).__name__],
+        "family": family,
+        **dataclasses.asdict(model.config),
+        "insnet_version": installed_version(),
+    }
+
+
+def installed_version() -> str:
+    """The package's version, or "unknown" where it runs from its source tree."""
+    try:
+        return importlib.metadata.version("insnet")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _save_weights(folder: Path, weights: Mapping[str, Tensor], max_shard_bytes: int) -> None:
+    shards = list(_shards(weights, max_shard_bytes))
+    if len(shards) == 1:
+        write_tensors(folder / WEIGHTS_FILE, weights)
+        kept = {WEIGHTS_FILE}
+    else:
+        names = [f"model-{number:05d}-of-{len(shards):05d}.safetensors" for number in range(1, len(shards) + 1)]
+        for name, shard in zip(names, shards, strict=True):
+            write_tensors(folder / name, shard)
+        size = sum(tensor.nbytes for tensor in weights.values())
+        file_of_name = {key: name for name, shard in zip(names, shards, strict=True) for key in shard}
+        index = {"metadata": {"total_size": size}, "weight_map": file_of_name}
+        write_atomically(folder / INDEX_FILE, json.dumps(index, indent=2) + "\n")
+        kept = {INDEX_FILE, *names}
+    _remove_other_layouts(folder, kept)
+
+
+def _shards(weights: Mapping[str, Tensor], max_shard_bytes: int) -> Iterator[dict[str, Tensor]]:
+    """The weights in their order, cut where a shard would grow too large; a tensor is never cut."""
+    shard: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        if shard and sum(other.nbytes for other in shard.values()) + tensor.nbytes > max_shard_bytes:
+            yield shard
+            shard = {}
+        shard[name] = tensor
+    yield shard
+
+
+def _remove_other_layouts(folder: Path, kept: set[str]) -> None:
+    """Weights of an earlier save with another number of shards; the index first, since it decides what is read."""
+    stale = [path for path in folder.glob("model-*-of-*.safetensors") if path.name not in kept]
+    for path in [folder / INDEX_FILE, folder / WEIGHTS_FILE, *stale]:
+        if path.name not in kept:
+            path.unlink(missing_ok=True)
+
+
+def _is_plain_name(name: Any) -> bool:
+    return isinstance(name, str) and name == Path(name).name and name.endswith(".safetensors")

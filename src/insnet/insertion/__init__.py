@@ -1,0 +1,1 @@
+"""TOKENS -> ORDER -> TRAJECTORY -> OFFSETS: the mathematics of insertion, pure tensors without parameters."""

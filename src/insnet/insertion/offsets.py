@@ -1,0 +1,57 @@
+"""Offset compression: where every token stands, seen by a later one at the moment that one was inserted.
+
+Shapes: B rows, T steps in insertion order, C capacity of a growing canvas (C >= T).
+"""
+
+import torch
+from torch import Tensor
+
+
+def offsets_of_order(position_of_step: Tensor, dtype: torch.dtype = torch.int16) -> Tensor:
+    """The (B, T, T) matrix of signed reading distances, key minus query, lower triangle; above it zeros.
+
+    Row t is what token t sees: its distance to every token inserted before it, counted on the canvas just after its
+    own insertion. Later insertions never change a row, which is why keys and values can be cached (section 3.1).
+    No sort: the rank of token j after step t is how many of the tokens 0..t stand left of it, a running sum.
+
+    The paper's example, "I have a pen ." inserted as <bos> <eos> have pen I a . ; the row of "a":
+    >>> offsets_of_order(torch.tensor([[0, 6, 2, 4, 1, 3, 5]]))[0, 5].tolist()
+    [-3, 2, -1, 1, -2, 0, 0]
+    """
+    assert position_of_step.dim() == 2 and position_of_step.shape[1] <= torch.iinfo(dtype).max
+    stands_left = position_of_step[:, :, None] < position_of_step[:, None, :]  # (B, T, T): [k, j], k left of j
+    rank = stands_left.cumsum(dim=1, dtype=dtype)  # (B, T, T): [t, j]
+    own_rank = rank.diagonal(dim1=1, dim2=2)[:, :, None]  # (B, T, 1)
+    return (rank - own_rank).tril()
+
+
+def insert_into_ranks(rank_of_step: Tensor, length: Tensor, slot: Tensor, inserts: Tensor) -> tuple[Tensor, Tensor]:
+    """The ranks after one insertion a row, and the (B, C) row of offsets that the new token sees; O(n).
+
+    `rank_of_step` (B, C) holds each token's place on the canvas in insertion order, `length` (B,) how many there are,
+    `slot` (B,) the gap right of that place; rows where `inserts` (B,) is false keep their ranks.
+
+    >>> rank, offsets = insert_into_ranks(
+    ...     torch.tensor([[0, 1, 0]]), torch.tensor([2]), torch.tensor([0]), torch.tensor([True]))
+    >>> rank.tolist(), offsets.tolist()
+    ([[0, 2, 1]], [[-1, 1, 0]])
+    """
+    place = (slot + 1)[:, None]  # (B, 1): where the new token stands afterwards
+    step = torch.arange(rank_of_step.shape[1], device=rank_of_step.device)[None, :]  # (1, C)
+    is_present = step < length[:, None]
+    shifted = rank_of_step + (is_present & (rank_of_step >= place)).to(rank_of_step.dtype)
+    inserted = torch.where(step == length[:, None], place.to(rank_of_step.dtype), shifted)
+    rank = torch.where(inserts[:, None], inserted, rank_of_step)  # (B, C)
+    return rank, (inserted - place).masked_fill(step > length[:, None], 0)
+
+
+def step_at_position(rank_of_step: Tensor, length: Tensor) -> Tensor:
+    """The inverse map (B, C): which step put the token that stands at each place; places past `length` hold 0.
+
+    >>> step_at_position(torch.tensor([[0, 3, 1, 2, 0]]), torch.tensor([4])).tolist()
+    [[0, 2, 3, 1, 0]]
+    """
+    step = torch.arange(rank_of_step.shape[1], device=rank_of_step.device).expand_as(rank_of_step)  # (B, C)
+    is_present = step < length[:, None]
+    place = torch.where(is_present, rank_of_step.long(), step)  # absent steps write outside the canvas
+    return torch.zeros_like(step).scatter(1, place, torch.where(is_present, step, 0))

@@ -1,0 +1,1 @@
+"""TENSORS -> TENSORS: attention, transformer, slots and heads; they know nothing of text, orders or families."""

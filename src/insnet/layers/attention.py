@@ -1,0 +1,133 @@
+"""Multi-head self-attention, with the paper's offset term or with rotary positions, in one pass or against a cache.
+
+Shapes: B rows, Q queries, K keys, D width, H heads, R = 2 * reach + 1 offsets from -reach to +reach.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from insnet.layers.cache import KeyValueCache
+
+
+@dataclass(frozen=True)
+class CachePlace:
+    """Where a call reads and writes its keys and values."""
+
+    cache: KeyValueCache
+    layer: int
+    start: Tensor
+    """(B,) the entry of the first new token."""
+    used: int
+    """How many entries any row needs, the new ones included."""
+
+
+class Projections(nn.Module):
+    """Queries, keys, values and output of a multi-head attention."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query_key_value = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+
+    def split(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys, values, each (B, H, Q, D/H)."""
+        rows, queries, width = hidden.shape
+        mixed = self.query_key_value(hidden).view(rows, queries, 3, self.heads, width // self.heads)
+        query, key, value = mixed.permute(2, 0, 3, 1, 4).unbind(0)
+        return query, key, value
+
+    def merge(self, attended: Tensor) -> Tensor:
+        """The output (B, Q, D) from the heads (B, H, Q, D/H)."""
+        return self.output(attended.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+
+
+class OffsetAttention(nn.Module):
+    """Section 3.1.3: A = Q'K + Q'P + u'K + v'P, where P projects a sinusoid of the offset between two tokens."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.projections = Projections(width, heads)
+        self.position = nn.Linear(width, width, bias=False)  # W_{k,R}
+        self.content_bias = nn.Parameter(torch.zeros(heads, 1, width // heads))  # u
+        self.position_bias = nn.Parameter(torch.zeros(heads, 1, width // heads))  # v
+        self.dropout = dropout
+
+    def position_keys(self, sinusoids: Tensor) -> Tensor:
+        """P (H, D/H, R): the key of every offset."""
+        heads = self.projections.heads
+        return self.position(sinusoids).view(len(sinusoids), heads, -1).permute(1, 2, 0)  # type: ignore[no-any-return]
+
+    def forward(
+        self,
+        hidden: Tensor,
+        offset_index: Tensor,
+        hides: Tensor,
+        position_keys: Tensor,
+        place: CachePlace | None = None,
+    ) -> Tensor:
+        """The attended (B, Q, D). `offset_index` (B, Q, K) points into R; `hides` (B, Q, K) marks keys not to be seen."""
+        query, key, value = self.projections.split(hidden)  # (B, H, Q, D/H)
+        if place is not None:
+            key, value = place.cache.append(place.layer, key, value, place.start, place.used)
+        scale = 1 / math.sqrt(query.shape[-1])
+        by_offset = ((query + self.position_bias) * scale) @ position_keys  # (B, H, Q, R)
+        index = offset_index[:, None].expand(-1, by_offset.shape[1], -1, -1)  # (B, H, Q, K)
+        bias = by_offset.gather(3, index).masked_fill(hides[:, None], -math.inf)
+        dropout = self.dropout if self.training else 0.0
+        content_query = (query + self.content_bias).to(bias.dtype)
+        key, value = key.to(bias.dtype), value.to(bias.dtype)
+        attended = F.scaled_dot_product_attention(content_query, key, value, bias, dropout, scale=scale)
+        return self.projections.merge(attended)
+
+
+class RotaryAttention(nn.Module):
+    """Left-to-right attention with rotary positions: the autoregressive yardstick's."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.projections = Projections(width, heads)
+        self.dropout = dropout
+
+    def forward(
+        self, hidden: Tensor, rotation: tuple[Tensor, Tensor], hides: Tensor | None, place: CachePlace | None = None
+    ) -> Tensor:
+        """The attended (B, Q, D). `hides` (B, Q, K) as above, or None for plain causal attention."""
+        query, key, value = self.projections.split(hidden)
+        query, key = rotate(query, rotation), rotate(key, rotation)
+        if place is not None:
+            key, value = place.cache.append(place.layer, key, value, place.start, place.used)
+        dropout = self.dropout if self.training else 0.0
+        seen = None if hides is None else ~hides[:, None]
+        attended = F.scaled_dot_product_attention(query, key, value, seen, dropout, is_causal=hides is None)
+        return self.projections.merge(attended)
+
+
+def rotate(vectors: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Each pair of coordinates of (B, H, Q, D/H) turned by its position's angle."""
+    cosine, sine = rotation  # (B, 1, Q, D/H/2)
+    first, second = vectors.chunk(2, dim=-1)
+    turned = torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+    return turned.to(vectors.dtype)
+
+
+def rotation_of_positions(positions: Tensor, head_width: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosines and sines (B, 1, Q, D/H/2) for rotary positions (B, Q)."""
+    angle = positions[:, None, :, None].double() * _frequencies(head_width, positions.device)
+    return angle.cos().to(dtype), angle.sin().to(dtype)
+
+
+def sinusoids_of_offsets(reach: int, width: int, like: Tensor) -> Tensor:
+    """Sines and cosines (R, D) of the offsets from -reach to +reach; index an offset by adding `reach`."""
+    offset = torch.arange(-reach, reach + 1, device=like.device, dtype=torch.float64)
+    angle = offset[:, None] * _frequencies(width, like.device)  # (R, D/2)
+    return torch.cat([angle.sin(), angle.cos()], dim=1).to(like.dtype)
+
+
+def _frequencies(width: int, device: torch.device) -> Tensor:
+    exponent = torch.arange(0, width, 2, device=device, dtype=torch.float64) / width
+    return torch.pow(10_000.0, -exponent)

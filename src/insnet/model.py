@@ -1,0 +1,274 @@
+"""A model as its user sees it: keywords in, text out."""
+
+import itertools
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, overload
+
+import torch
+
+from insnet.decoding.config import GenerationConfig
+from insnet.decoding.request import Request, blanks, required_words
+from insnet.decoding.trace import TraceStep, log_prob_of_steps
+from insnet.decoding.write import Scribe, Written
+from insnet.families.generator import Generator
+from insnet.families.storage import load_model
+from insnet.insertion.constraints import Lexicon
+from insnet.randomness import mix, uniform
+from insnet.text.batching import TokenBatch
+from insnet.text.files import read_json_object
+from insnet.text.tokenizer import UNK, Tokenizer
+
+GENERATION_FILE = "generation_config.json"
+_PERMUTATION_NOISE, _SAMPLE_NOISE, _SCORE_NOISE = 401, 402, 403
+_ORDERS_TRIED = 8  # keyword orders tried when any order will do
+_ROUNDS_FOR_DIFFERENT = 4  # rounds of fresh samples in search of texts that differ
+
+
+@dataclass(frozen=True)
+class Result:
+    """One generated text."""
+
+    keywords: list[str]
+    """The required words and phrases, in the order in which they appear."""
+    text: str
+    tokens: int
+    """Tokens of the text."""
+    steps: int
+    """Rounds of insertion."""
+    log_prob: float
+    """Of the whole trajectory under the untruncated model."""
+    finished: bool
+    """False if the text was cut off at the token limit."""
+    seed: int
+    trace: list[dict[str, Any]]
+    """One entry a step: {"step", "insert": [[slot, piece, log_prob], ...], "delete": [], "text"}."""
+
+    def as_dict(self, *, trace: bool = False) -> dict[str, Any]:
+        """The result as `insnet generate --json` prints it."""
+        return {name: value for name, value in vars(self).items() if trace or name != "trace"}
+
+
+@dataclass(frozen=True)
+class Score:
+    """How likely a text is."""
+
+    text: str
+    log_prob: float
+    """A lower bound of the log-likelihood in nats; exact for left-to-right models."""
+    tokens: int
+    nats_per_token: float
+    is_exact: bool
+    unknown_tokens: int
+    """Words the vocabulary does not hold; with any, the score says little."""
+
+
+class Model:
+    """A family's weights, its tokenizer and its way of decoding."""
+
+    def __init__(
+        self, family: Generator, tokenizer: Tokenizer, generation: GenerationConfig, folder: Path | None = None
+    ) -> None:
+        self.family = family.eval()
+        self.tokenizer = tokenizer
+        self.generation = generation
+        self.folder = folder
+        self.scribe = Scribe(family, tokenizer, Lexicon(**tokenizer.lexicon()).to(self.device))
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.family.parameters()).device
+
+    @overload
+    def generate(self, keywords: Sequence[str], *, num_samples: None = None, **options: Any) -> Result: ...
+    @overload
+    def generate(self, keywords: Sequence[str], *, num_samples: int, **options: Any) -> list[Result]: ...
+    def generate(
+        self, keywords: Sequence[str], *, num_samples: int | None = None, **options: Any
+    ) -> Result | list[Result]:
+        """A text that holds the keywords in their order; with `num_samples`, a list of different ones.
+
+        Options are those of `generate_batch`.
+        """
+        return self._one(Request(required_words(keywords)), num_samples, options)
+
+    @overload
+    def infill(self, text: str, *, num_samples: None = None, **options: Any) -> Result: ...
+    @overload
+    def infill(self, text: str, *, num_samples: int, **options: Any) -> list[Result]: ...
+    def infill(self, text: str, *, num_samples: int | None = None, **options: Any) -> Result | list[Result]:
+        """The text with its blanks (___) filled and all else kept word for word; options as in `generate_batch`."""
+        if not self.family.traits.fills_blanks:
+            raise ValueError(
+                f"a model of the family {type(self.family).__name__} writes left to right; it fills no blanks"
+            )
+        return self._one(blanks(text), num_samples, options)
+
+    def generate_batch(self, keyword_lists: Sequence[Sequence[str]], **options: Any) -> list[Result]:
+        """One result for each list of keywords; a list's text depends on the seed, not on what else is in the batch.
+
+        Options: `seed`; `length=(least, most)` in words; `banned` words; `any_order=True` to let the keywords come in
+        whatever order reads best; `mode`; `batch_size`; `on_written`, called with the number of texts done; and every
+        field of GenerationConfig by its name.
+        """
+        job = Job.of(self.generation, **options)
+        return self._answer([Request(required_words(keywords)) for keywords in keyword_lists], [job.seed], job)
+
+    def stream(self, keywords: Sequence[str], **options: Any) -> Iterator[dict[str, Any]]:
+        """One trace entry a step, as the text grows; options as in `generate_batch`, without `any_order`."""
+        job = Job.of(self.generation, **options)
+        request = job.bounded(Request(required_words(keywords)))
+        for step, text in self.scribe.stream(request, job.seed, job.config):
+            if not step.is_last:
+                yield self._trace_entry(step, text)
+
+    def score(self, text: str, *, orders: int = 16, seed: int = 0) -> Score:
+        """How likely the text is: a bound averaged over sampled insertion orders, exact for left-to-right models."""
+        ids = self.tokenizer.encode(text)
+        if not ids:
+            raise ValueError("the text to score is empty; give at least one word")
+        is_exact = self.family.traits.exact_likelihood
+        copies = 1 if is_exact else orders
+        seeds = [int(mix(_SCORE_NOISE, seed, number)) for number in range(copies)]
+        starts_word = self.scribe.lexicon.starts_word.cpu()
+        batch = TokenBatch.of([ids] * copies, starts_word=starts_word, seeds=seeds).to(self.device)
+        with torch.no_grad():
+            log_prob = float(self.family.log_likelihood(batch).double().mean())
+        unknown = sum(token == UNK for token in ids)
+        return Score(text, log_prob, len(ids), -log_prob / len(ids), is_exact, unknown)
+
+    def _one(self, request: Request, num_samples: int | None, options: dict[str, Any]) -> Result | list[Result]:
+        job = Job.of(self.generation, **options)
+        if num_samples is None:
+            return self._answer([request], [job.seed], job)[0]
+        if num_samples < 1:
+            raise ValueError(f"num_samples is {num_samples}; expected 1 or more")
+        different: dict[str, Result] = {}
+        for round_number in range(_ROUNDS_FOR_DIFFERENT):
+            first = round_number * num_samples
+            seeds = [job.sample_seed(number) for number in range(first, first + num_samples)]
+            results = self._answer([request], seeds, job)
+            for result in results:
+                different.setdefault(result.text, result)
+            if len(different) >= num_samples:
+                break
+        return [*different.values(), *results][:num_samples]  # equal texts only where the model has no others to offer
+
+    def _answer(self, requests: Sequence[Request], seeds: Sequence[int], job: "Job") -> list[Result]:
+        """One result for each pair of request and seed."""
+        pairs = [(job.bounded(request), seed) for request in requests for seed in seeds]
+        choices = [_orders(request, seed) if job.any_order else [request] for request, seed in pairs]
+        flat = [(order, seed) for orders, (_, seed) in zip(choices, pairs, strict=True) for order in orders]
+        written = iter(
+            self.scribe.write(
+                [request for request, _ in flat],
+                [seed for _, seed in flat],
+                job.config,
+                batch_size=job.batch_size,
+                on_written=job.on_written,
+            )
+        )
+        best = [max(itertools.islice(written, len(orders)), key=_log_prob_per_step) for orders in choices]
+        return [self._result(text, seed) for text, (_, seed) in zip(best, pairs, strict=True)]
+
+    def _result(self, written: Written, seed: int) -> Result:
+        grown = zip(written.steps, written.texts(self.tokenizer), strict=True)
+        inserted = sum(len(step.inserts) for step in written.steps)
+        return Result(
+            keywords=written.request.phrases(),
+            text=written.text,
+            tokens=written.tokens,
+            steps=len(written.steps) - 1,  # the last one only stops
+            log_prob=log_prob_of_steps(written.steps),
+            finished=inserted < written.request.max_tokens,
+            seed=seed,
+            trace=[self._trace_entry(step, text) for step, text in grown if not step.is_last],
+        )
+
+    def _trace_entry(self, step: TraceStep, text: str) -> dict[str, Any]:
+        inserts = [[slot, self.tokenizer.piece(token), log_prob] for slot, token, log_prob in step.inserts]
+        return {"step": step.number, "insert": inserts, "delete": [], "text": text}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call's options, checked."""
+
+    config: GenerationConfig
+    seed: int
+    banned: tuple[str, ...]
+    any_order: bool
+    batch_size: int
+    on_written: Callable[[int], None] | None
+
+    @classmethod
+    def of(
+        cls,
+        generation: GenerationConfig,
+        *,
+        seed: int | None = None,
+        length: tuple[int | None, int | None] | None = None,
+        banned: Sequence[str] = (),
+        any_order: bool = False,
+        mode: str = "sequential",
+        batch_size: int = 64,
+        on_written: Callable[[int], None] | None = None,
+        **settings: Any,
+    ) -> "Job":
+        if mode != "sequential":
+            raise ValueError(f"mode is {mode!r}; this model was trained for 'sequential' generation only")
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}; expected 1 or more")
+        if length is not None:
+            least, most = length
+            settings = {**settings, **({} if least is None else {"min_words": least})}
+            settings = {**settings, **({} if most is None else {"max_words": most})}
+        config = GenerationConfig.of({**vars(generation), **settings})
+        seed = secrets.randbits(31) if seed is None else seed
+        return cls(config, seed, tuple(banned), any_order, batch_size, on_written)
+
+    def bounded(self, request: Request) -> Request:
+        """The request within this call's bounds."""
+        limits = self.config
+        return replace(
+            request,
+            min_words=limits.min_words,
+            max_words=limits.max_words,
+            max_tokens=limits.max_tokens,
+            banned=self.banned,
+        )
+
+    def sample_seed(self, number: int) -> int:
+        """The seed of a sample; the first is the call's own, so that one sample equals a call without samples."""
+        return self.seed if number == 0 else int(mix(_SAMPLE_NOISE, self.seed, number))
+
+
+def _orders(request: Request, seed: int) -> list[Request]:
+    """The request with its stretches in some orders, the given one first; all of them if they are few."""
+    required = request.required
+    if len(required) <= 3:
+        orders = list(itertools.permutations(required))
+    else:
+        keys = [
+            uniform(_PERMUTATION_NOISE, seed, number, torch.arange(len(required))) for number in range(_ORDERS_TRIED)
+        ]
+        orders = [required, *(tuple(required[place] for place in key.argsort().tolist()) for key in keys[1:])]
+    return [replace(request, required=order) for order in dict.fromkeys(orders)]
+
+
+def _log_prob_per_step(written: Written) -> float:
+    return log_prob_of_steps(written.steps) / len(written.steps)
+
+
+def load_folder(folder: Path, device: str = "auto") -> Model:
+    """The model in a folder."""
+    place = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    if place not in ("cpu", "cuda"):
+        raise ValueError(f"device is {device!r}; expected auto, cpu or cuda")
+    if place == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device is 'cuda', but this machine has no usable GPU; use cpu or auto")
+    path = folder / GENERATION_FILE
+    generation = GenerationConfig.of(read_json_object(path) if path.is_file() else {})
+    return Model(load_model(folder, place), Tokenizer.load(folder), generation, folder)
