@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 import unicodedata
@@ -165,7 +166,9 @@ def test_training_is_the_same_in_every_process():
     text = "\n".join(
         LINES + ["".join(chr(97 + (i * j) % 26) + " " * (j % 5 == 0) for j in range(60)) for i in range(40)]
     )
-    runs = [subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, text=True) for _ in range(2)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-c", script]
+    runs = [subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, text=True) for _ in range(2)]
     assert len({run.communicate(text)[0] for run in runs}) == 1
     assert all(run.returncode == 0 for run in runs)
 
