@@ -128,12 +128,12 @@ def test_inserting_one_by_one_gives_the_rows_of_the_matrix():
                     assert torch.equal(rank[row], rank_before[row])
 
 
-def test_ranks_keep_their_type():
+def test_ranks_keep_their_type_and_places_without_a_token_are_left_alone():
     for dtype in (torch.int16, torch.int32, torch.int64):
-        rank = torch.tensor([[0, 1, 0, 0]], dtype=dtype)
+        rank = torch.tensor([[0, 1, 9, 9]], dtype=dtype)
         after, offsets = insert_into_ranks(rank, torch.tensor([2]), torch.tensor([0]), torch.tensor([True]))
         assert after.dtype == dtype
-        assert after.tolist() == [[0, 2, 1, 0]] and offsets.tolist() == [[-1, 1, 0, 0]]
+        assert after.tolist() == [[0, 2, 1, 9]] and offsets.tolist() == [[-1, 1, 0, 0]]
 
 
 def test_step_at_position_reads_the_canvas():
