@@ -147,8 +147,9 @@ class InsNet(Generator):
         """-log o(slot of step t+1), among all slots of the canvas after step t, at row t (B, T)."""
         right_neighbour = right_neighbour_after_step(order)  # (B, T, T)
         logits = self.slots.logits_of_all_steps(encoded, right_neighbour, self.slot_head.weight[0])
-        logits = logits.masked_fill(~is_slot_after_step(lengths, order.shape[1]), -math.inf)
-        logits[:, :, 0] = logits[:, :, 0].nan_to_num(neginf=0.0)  # padded rows have no slot; their loss is not counted
+        is_slot = is_slot_after_step(lengths, order.shape[1])
+        is_slot[:, :, 0] = True  # in padded rows too, which have none and are not counted: no row may be empty
+        logits = logits.masked_fill(~is_slot, -math.inf)
         left, _ = neighbours_of_step(order)
         return logits.logsumexp(dim=2) - logits.gather(2, left.roll(-1, dims=1)[:, :, None])[:, :, 0]
 
