@@ -18,7 +18,7 @@ from insnet.families.storage import load_model
 from insnet.insertion.constraints import Lexicon
 from insnet.randomness import mix, uniform
 from insnet.text.batching import TokenBatch
-from insnet.text.files import read_json_object
+from insnet.files import read_json_object
 from insnet.text.tokenizer import UNK, Tokenizer
 
 GENERATION_FILE = "generation_config.json"
@@ -227,6 +227,8 @@ class Job:
             settings = {**settings, **({} if most is None else {"max_words": most})}
         config = GenerationConfig.of({**vars(generation), **settings})
         seed = secrets.randbits(31) if seed is None else seed
+        if not 0 <= seed < 2**63:
+            raise ValueError(f"seed is {seed}; expected a whole number from 0 to {2**63 - 1}")
         return cls(config, seed, tuple(banned), any_order, batch_size, on_written)
 
     def bounded(self, request: Request) -> Request:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from insnet.evaluation import files
+from insnet import files
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.diversity import distinct, self_bleu
 from insnet.evaluation.nist import nist

@@ -1,23 +1,8 @@
-"""Files that are there whole or not at all."""
+"""Scores and texts as files."""
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that a reader, or a crash half way, finds the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")  # the same folder: a rename cannot cross disks
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def json_text(values: object) -> str:

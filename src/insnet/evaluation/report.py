@@ -8,7 +8,8 @@ from insnet.evaluation.aligned import References, check_same_length, reference_l
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.coverage import Keywords, all_in_order, coverage
 from insnet.evaluation.diversity import distinct, self_bleu
-from insnet.evaluation.files import json_text, one_a_line, outputs_path, write_atomically
+from insnet.evaluation.files import json_text, one_a_line, outputs_path
+from insnet.files import write_atomically
 from insnet.evaluation.lengths import length_ratio, mean_words
 from insnet.evaluation.nist import nist
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from insnet.evaluation.files import json_text, one_a_line, outputs_path, write_atomically
+from insnet.evaluation.files import json_text, one_a_line, outputs_path
+from insnet.files import write_atomically
 
 # A path begins with a slash that touches nothing that could be a word, a relative path or an address.
 _ABSOLUTE_PATH = re.compile(r"(?<![\w./~])/[\w.+@-]+(?:/[\w.+@-]+)*/?")

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from insnet.families import FAMILIES
 from insnet.families.generator import Generator
-from insnet.text.files import read_json_object, write_atomically
+from insnet.files import read_json_object, write_atomically
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"

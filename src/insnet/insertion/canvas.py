@@ -71,7 +71,7 @@ class Edits:
 
 
 def apply(canvas: Canvas, edits: Edits) -> Canvas:
-    """The canvas after the edits.
+    """The canvas after the edits; its capacity must have room for them (`with_capacity` makes some).
 
     >>> canvas = Canvas(torch.tensor([[1, 7, 2, 0, 0]]), torch.tensor([[-1, 0, -1, -1, -1]]),
     ...                 torch.zeros(1, 5, dtype=torch.bool), torch.tensor([3]))

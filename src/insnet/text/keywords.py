@@ -18,7 +18,7 @@ from typing import Any, Literal
 import torch
 
 from insnet import randomness
-from insnet.text.files import read_json_object, write_atomically
+from insnet.files import read_json_object, write_atomically
 from insnet.text.stop_words import is_stop_word
 from insnet.text.words import MARK, split
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from insnet.text.files import read_json_object, write_atomically
+from insnet.files import read_json_object, write_atomically
 from insnet.text.tokenizer import Tokenizer
 
 _FORMAT = "insnet-shards-1"

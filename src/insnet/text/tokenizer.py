@@ -17,7 +17,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
 from insnet.text import words as text_words
-from insnet.text.files import read_json_object, write_atomically
+from insnet.files import read_json_object, write_atomically
 from insnet.text.words import MARK, Literal
 
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<sep>", "<unk>")

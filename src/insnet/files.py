@@ -9,6 +9,7 @@ from typing import Any
 
 def write_atomically(path: Path, content: str) -> None:
     """Write a text file such that a killed writer leaves the old one, or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
