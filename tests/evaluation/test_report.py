@@ -9,6 +9,7 @@ import pytest
 from insnet import files
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.diversity import distinct, self_bleu
+from insnet.evaluation.files import json_text
 from insnet.evaluation.nist import nist
 from insnet.evaluation.report import Report, score_texts, write_report
 
@@ -66,7 +67,7 @@ def test_every_score_is_what_its_part_measures(report):
 def test_without_keywords_or_company_there_is_no_score_for_them():
     report = score_texts(["a b"], ["a b"], None, steps=[2])
     assert (report.coverage, report.all_in_order, report.self_bleu, report.finished) == (None, None, None, None)
-    assert json.loads(files.json_text(dataclasses.asdict(report)))["coverage"] is None
+    assert json.loads(json_text(dataclasses.asdict(report)))["coverage"] is None
 
 
 def test_case_counts_everywhere_or_nowhere():
