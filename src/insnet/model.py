@@ -15,10 +15,10 @@ from insnet.decoding.trace import TraceStep, log_prob_of_steps
 from insnet.decoding.write import Scribe, Written
 from insnet.families.generator import Generator
 from insnet.families.storage import load_model
+from insnet.files import read_json_object
 from insnet.insertion.constraints import Lexicon
 from insnet.randomness import mix, uniform
 from insnet.text.batching import TokenBatch
-from insnet.files import read_json_object
 from insnet.text.tokenizer import UNK, Tokenizer
 
 GENERATION_FILE = "generation_config.json"
@@ -104,6 +104,8 @@ class Model:
             raise ValueError(
                 f"a model of the family {type(self.family).__name__} writes left to right; it fills no blanks"
             )
+        if options.get("any_order"):
+            raise ValueError("any_order is for keywords: the text around blanks keeps its order")
         return self._one(blanks(text), num_samples, options)
 
     def generate_batch(self, keyword_lists: Sequence[Sequence[str]], **options: Any) -> list[Result]:
@@ -118,6 +120,8 @@ class Model:
 
     def stream(self, keywords: Sequence[str], **options: Any) -> Iterator[dict[str, Any]]:
         """One trace entry a step, as the text grows; options as in `generate_batch`, without `any_order`."""
+        if options.get("any_order"):
+            raise ValueError("any_order writes several texts and keeps one: it cannot be streamed; use generate")
         job = Job.of(self.generation, **options)
         request = job.bounded(Request(required_words(keywords)))
         for step, text in self.scribe.stream(request, job.seed, job.config):
@@ -221,7 +225,13 @@ class Job:
             raise ValueError(f"mode is {mode!r}; this model was trained for 'sequential' generation only")
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; expected 1 or more")
+        if isinstance(banned, str):
+            raise ValueError(f"banned came as one string {banned!r}; expected a list of words, like [{banned!r}]")
+        if seed is not None and not -(2**63) <= seed < 2**63:
+            raise ValueError(f"seed is {seed}; expected a whole number of at most 64 bits")
         if length is not None:
+            if not isinstance(length, tuple | list) or len(length) != 2:
+                raise ValueError(f"length is {length!r}; expected the fewest and the most words, like (8, 40)")
             least, most = length
             settings = {**settings, **({} if least is None else {"min_words": least})}
             settings = {**settings, **({} if most is None else {"max_words": most})}

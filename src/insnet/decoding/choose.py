@@ -12,7 +12,7 @@ from torch import Tensor
 
 from insnet.decoding.config import GenerationConfig
 from insnet.families.generator import State
-from insnet.insertion.canvas import INSERTED
+from insnet.insertion.canvas import INSERTED, Edits
 from insnet.insertion.constraints import (
     Constraints,
     Lexicon,
@@ -67,9 +67,8 @@ class Chooser:
         log_probs = log_probs.masked_fill(~allowed_tokens(state.canvas, slot, self.lexicon, forbidden), -math.inf)
         log_probs = self._without_repetitions(state, slot, log_probs) / self.config.temperature
         log_probs = keep_top_mass(keep_top_k(log_probs, self.config.top_k), self.config.top_p)
-        if self.config.top_k == 1:
-            return log_probs.argmax(dim=1)
-        return draw(log_probs, uniform(_TOKEN_NOISE, state.seeds, state.step))
+        token = draw(log_probs, uniform(_TOKEN_NOISE, state.seeds, state.step))
+        return token.where(log_probs.isfinite().any(dim=1), Edits.NOTHING)
 
     def _without_repetitions(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
         """Log-probabilities with repetitions ruled out, unless nothing else is left."""
@@ -105,7 +104,9 @@ def draw(log_probs: Tensor, noise: Tensor) -> Tensor:
     """One index a row (B,) by inverting the distribution (B, N) at `noise` (B,); never one without mass."""
     probs = (log_probs.double() - log_probs.double().amax(dim=1, keepdim=True)).exp().nan_to_num(0.0)
     reached = probs.cumsum(dim=1)
-    index = torch.searchsorted(reached, (noise[:, None] * reached[:, -1:]).contiguous(), right=True)[:, 0]
+    total = reached[:, -1:]
+    below = torch.nextafter(total, torch.zeros_like(total))  # rounding must not carry noise close to 1 past all mass
+    index = torch.searchsorted(reached, (noise[:, None] * total).minimum(below), right=True)[:, 0]
     return index.clamp_max(log_probs.shape[1] - 1)
 
 
@@ -113,8 +114,11 @@ def keep_top_k(log_probs: Tensor, k: int) -> Tensor:
     """Everything but the k largest of each row set to -inf; 0 keeps all. Of equals, those with smaller index stay."""
     if k == 0 or k >= log_probs.shape[1]:
         return log_probs
-    kept = log_probs.topk(k, dim=1)
-    return torch.full_like(log_probs, -math.inf).scatter(1, kept.indices, kept.values)
+    kept = log_probs.topk(k, dim=1).values
+    above = log_probs > kept[:, -1:]  # fewer than k; the rest are equals of the k-th, which topk takes in any order
+    equal = log_probs == kept[:, -1:]
+    is_kept = above | (equal & (equal.cumsum(dim=1) <= k - above.sum(dim=1, keepdim=True)))
+    return log_probs.masked_fill(~is_kept, -math.inf)
 
 
 def keep_top_mass(log_probs: Tensor, mass: float) -> Tensor:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,7 @@ class GenerationConfig:
         for name in ("slot_mass", "top_p"):
             _check(name, getattr(self, name), 0 < getattr(self, name) <= 1, "a share above 0 and up to 1")
         _check("stop_threshold", self.stop_threshold, 0 < self.stop_threshold < 1, "a probability between 0 and 1")
-        _check("temperature", self.temperature, self.temperature > 0, "a number above 0 (greedy is top_k = 1)")
+        _check("temperature", self.temperature, 0 < self.temperature < math.inf, "a number above 0 (greedy: top_k = 1)")
         _check("repetition_penalty", self.repetition_penalty, self.repetition_penalty >= 1, "1 or more")
         for name in ("top_k", "min_words", "no_repeat_ngram"):
             _check(name, getattr(self, name), getattr(self, name) >= 0, "0 or more")

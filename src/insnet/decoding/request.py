@@ -9,7 +9,7 @@ from torch import Tensor
 
 from insnet.families.generator import Prompt
 from insnet.insertion.canvas import INSERTED, Canvas
-from insnet.insertion.constraints import ABSENT, Constraints
+from insnet.insertion.constraints import ABSENT, Constraints, Lexicon
 from insnet.text.spellings import spellings
 from insnet.text.tokenizer import BOS, EOS, UNK, Tokenizer
 from insnet.text.words import Literal, contains_in_order, whole_word_pattern
@@ -102,10 +102,10 @@ def _clean(keyword: str, number: int) -> str:
 
 
 def prompt_of_requests(
-    requests: Sequence[Request], seeds: Sequence[int], tokenizer: Tokenizer, device: torch.device
+    requests: Sequence[Request], seeds: Sequence[int], tokenizer: Tokenizer, lexicon: Lexicon, device: torch.device
 ) -> Prompt:
     """The prompt of a batch of requests, each with its own seed."""
-    pieces = [[tokenizer.encode(literal.text) or [UNK] for literal in request.required] for request in requests]
+    pieces = [[_encoded(literal, tokenizer) for literal in request.required] for request in requests]
     for request, tokens in zip(requests, pieces, strict=True):
         _check(request, sum(map(len, tokens)))
     room = max(2 + sum(map(len, tokens)) + request.max_tokens for request, tokens in zip(requests, pieces, strict=True))
@@ -115,12 +115,13 @@ def prompt_of_requests(
         closed_after=_padded([_closed(r, t) for r, t in zip(requests, pieces, strict=True)], room, 0).bool(),
         length=torch.tensor([2 + sum(map(len, tokens)) for tokens in pieces]),
     )
+    on_cpu = lexicon.to(torch.device("cpu"))
     constraints = Constraints(
         min_words=torch.tensor([request.min_words for request in requests]),
         max_words=torch.tensor([request.max_words for request in requests]),
         max_tokens=torch.tensor([request.max_tokens for request in requests]),
         insertions=torch.full((len(requests),), Constraints.FREE),
-        word_correction=torch.tensor([_correction(r, t, tokenizer) for r, t in zip(requests, pieces, strict=True)]),
+        word_correction=torch.tensor([_correction(r, t, on_cpu) for r, t in zip(requests, pieces, strict=True)]),
         forbidden=_forbidden([request.banned for request in requests], tokenizer),
         fills_blanks=torch.tensor([request.fills_blanks for request in requests]),
     )
@@ -132,13 +133,34 @@ def _check(request: Request, tokens: int) -> None:
         raise ValueError(
             f"the required words take {tokens} tokens, more than {MAX_GIVEN_TOKENS}: give fewer or shorter words"
         )
-    words = sum(len(literal.text.split()) for literal in request.required)
-    if words > request.max_words:
-        raise ValueError(f"{words} words are required, but at most {request.max_words} allowed; raise the upper length")
+    words, blanks = _printed_words(request), _count_blanks(request)
+    if words + blanks > request.max_words:
+        what = f"{words} words and {blanks} blanks" if blanks else f"{words} words"
+        raise ValueError(f"{what} are required, but at most {request.max_words} allowed; raise the upper length")
+    if blanks > request.max_tokens:
+        raise ValueError(f"{blanks} blanks cannot be filled with max_tokens {request.max_tokens}; raise it")
     for banned in request.banned:
-        for literal in request.required:
-            if whole_word_pattern(banned).search(literal.text):
-                raise ValueError(f"{banned!r} is both required and banned; drop one of the two")
+        if whole_word_pattern(banned, ignore_case=True).search(" ".join(request.phrases())):
+            raise ValueError(f"{banned!r} is both required and banned; drop one of the two")
+
+
+def _printed_words(request: Request) -> int:
+    """Whitespace words that the required text prints once its blanks hold a word each."""
+    joins = sum(literal.joins_left + literal.joins_right for literal in request.required)
+    return sum(len(literal.text.split()) for literal in request.required) - joins
+
+
+def _count_blanks(request: Request) -> int:
+    gaps = max(len(request.required) - 1, 0) + request.opens_start + request.opens_end
+    return min(gaps, len(request.required) + 1) if request.fills_blanks else 0
+
+
+def _encoded(literal: Literal, tokenizer: Tokenizer) -> list[int]:
+    """The tokens of a stretch, written as they are in a text where a word stands in the blank that it touches."""
+    text = "a" * literal.joins_left + literal.text + "a" * literal.joins_right
+    groups = tokenizer.words(tokenizer.encode(text))
+    groups = groups[literal.joins_left : len(groups) - literal.joins_right]
+    return [token for group in groups for token in group] or [UNK]
 
 
 def _flat(tokens: Sequence[Sequence[int]]) -> list[int]:
@@ -162,11 +184,15 @@ def _padded(rows: Sequence[Sequence[int]], width: int, fill: int) -> Tensor:
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
 
 
-def _correction(request: Request, tokens: Sequence[Sequence[int]], tokenizer: Tokenizer) -> int:
-    """Printed words of the required text less the words that its tokens seem to make."""
-    printed = sum(len(literal.text.split()) for literal in request.required)
-    printed -= sum(literal.joins_left + literal.joins_right for literal in request.required)
-    return printed - sum(len(tokenizer.decode(stretch).split()) for stretch in tokens)
+def _correction(request: Request, tokens: Sequence[Sequence[int]], lexicon: Lexicon) -> int:
+    """Printed words of the required text less those that `count_words` sees in its tokens."""
+    begins, joins_right = lexicon.starts_word & ~lexicon.joins_left, lexicon.joins_right
+    seen = 0
+    for literal, stretch in zip(request.required, tokens, strict=True):
+        previous = [False, *joins_right[stretch[:-1]].tolist()]
+        seen += sum(b and not p for b, p in zip(begins[stretch].tolist(), previous, strict=True))
+        seen -= bool(literal.joins_right and joins_right[stretch[-1]])  # what follows is not counted either
+    return _printed_words(request) - seen
 
 
 def _forbidden(banned: Sequence[Sequence[str]], tokenizer: Tokenizer) -> Tensor:

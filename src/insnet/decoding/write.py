@@ -83,7 +83,7 @@ class Scribe:
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
     ) -> tuple[Prompt, Recorder]:
         device = next(self.family.parameters()).device
-        prompt = prompt_of_requests(requests, seeds, self.tokenizer, device)
+        prompt = prompt_of_requests(requests, seeds, self.tokenizer, self.lexicon, device)
         if config.stopping == "rehearsed":
             prompt = rehearsed(self.family, prompt, Chooser(config, self.lexicon))
         return prompt, Recorder.of(prompt)

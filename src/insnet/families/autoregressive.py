@@ -123,7 +123,9 @@ class Autoregressive(Generator):
         entries = plan.shape[1] + canvas.capacity + 1
         state = AutoregressiveState(
             canvas=_empty_like(canvas),
-            constraints=prompt.constraints,
+            constraints=replace(
+                prompt.constraints, word_correction=torch.zeros_like(canvas.length)
+            ),  # nothing is given
             **initial_counters(prompt),
             cache=KeyValueCache.empty(rows, shape.layers, shape.heads, entries, shape.width // shape.heads, like),
             cached=torch.zeros_like(canvas.length),
@@ -143,10 +145,11 @@ class Autoregressive(Generator):
         slot = state.canvas.length - 2
         token_log_probs = log_probs - log_go[:, None]
         token = choose.token(state, slot, token_log_probs)
+        finished = finished | (token == Edits.NOTHING)
         return Edits(
             slot=slot[:, None],
             token=token.masked_fill(finished, Edits.NOTHING)[:, None],
-            log_prob=token_log_probs.gather(1, token[:, None]).masked_fill(finished[:, None], 0.0),
+            log_prob=token_log_probs.gather(1, token.clamp_min(0)[:, None]).masked_fill(finished[:, None], 0.0),
             stop_log_prob=torch.where(finished, log_stop, log_go),
             finished=finished,
         )
@@ -170,9 +173,9 @@ class Autoregressive(Generator):
 
 
 def _plan(tokens: Tensor, is_keyword: Tensor) -> Tensor:
-    """<bos>, keywords in reading order, <sep>, then zeros (B, P), P rounded up so that few shapes occur."""
+    """<bos>, keywords in reading order, <sep>, then zeros (B, P); room for 8, 16, 32, ... so that few shapes occur."""
     count = is_keyword.sum(dim=1)
-    keywords = -(-int(count.max()) // 8) * 8 if len(count) else 0
+    keywords = max(8, 1 << (int(count.max()) - 1).bit_length())
     first = (~is_keyword).long().argsort(dim=1, stable=True)[:, :keywords]  # keywords first
     plan = F.pad(tokens.gather(1, first), (1, 1 + keywords - first.shape[1]))
     place = torch.arange(plan.shape[1], device=tokens.device)[None, :]

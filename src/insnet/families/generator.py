@@ -7,13 +7,13 @@ import abc
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor, nn
 
-from insnet.insertion.canvas import Canvas, Edits
-from insnet.insertion.constraints import Constraints
+from insnet.insertion.canvas import INSERTED, Canvas, Edits
+from insnet.insertion.constraints import ABSENT, Constraints
 from insnet.insertion.order import Sentence
 from insnet.text.batching import TokenBatch
 
@@ -30,7 +30,8 @@ class Traits:
     """The likelihood of a text needs no sum over orders."""
 
 
-class LossTerm(NamedTuple):
+@dataclass(frozen=True)
+class LossTerm:
     """Summed nats and the number of decisions they were summed over."""
 
     nats: Tensor
@@ -82,11 +83,13 @@ class State:
 
     def select(self, rows: Tensor) -> Self:
         """The state of some rows, repeats allowed. A copy: the way to advance one state in two directions."""
-        return map_tensors(self, lambda tensor: tensor[rows])
+        selected: Self = map_tensors(self, lambda tensor: tensor[rows])
+        return selected
 
     def join(self, other: Self) -> Self:
         """The rows of both states, this one's first; capacities may differ."""
-        return _join(self, other)
+        joined: Self = _join(self, other)
+        return joined
 
     def after(self, edits: Edits, canvas: Canvas, **private: Any) -> Self:
         """The state once `edits` are done: counters moved on, the rest replaced."""
@@ -112,7 +115,8 @@ class Choose(Protocol):
         ...
 
     def token(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
-        """The token (B,) to put into `slot`, from log-probabilities (B, V)."""
+        """The token (B,) to put into `slot`, from log-probabilities (B, V); Edits.NOTHING where none may go there,
+        which ends the row."""
         ...
 
 
@@ -163,6 +167,10 @@ def initial_counters(prompt: Prompt) -> dict[str, Tensor]:
     }
 
 
+_FILL = {"origin": INSERTED, "forbidden": ABSENT}
+"""What fields of a canvas and of constraints hold where there is nothing; zero everywhere else."""
+
+
 def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, Tensor):
         return change(value)
@@ -172,23 +180,23 @@ def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     return value
 
 
-def _join(first: Any, second: Any) -> Any:
+def _join(first: Any, second: Any, name: str = "") -> Any:
     if isinstance(first, Tensor):
-        return torch.cat(_equal_sizes(first, second))
+        return torch.cat(_equal_sizes(first, second, _FILL.get(name, 0)))
     if isinstance(first, Shared):
         return first if first.tensor.shape[-1] >= second.tensor.shape[-1] else second
     if dataclasses.is_dataclass(first) and not isinstance(first, type):
-        fields = {f.name: _join(getattr(first, f.name), getattr(second, f.name)) for f in dataclasses.fields(first)}
-        return dataclasses.replace(first, **fields)
+        names = [field.name for field in dataclasses.fields(first)]
+        return dataclasses.replace(first, **{n: _join(getattr(first, n), getattr(second, n), n) for n in names})
     return first
 
 
-def _equal_sizes(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Both tensors padded with zeros to the larger size in every dimension but the batch's."""
+def _equal_sizes(first: Tensor, second: Tensor, fill: int) -> tuple[Tensor, Tensor]:
+    """Both tensors padded with `fill` to the larger size in every dimension but the batch's."""
     sizes = [max(a, b) for a, b in zip(first.shape[1:], second.shape[1:], strict=True)]
 
     def pad(tensor: Tensor) -> Tensor:
         missing = [size - own for size, own in zip(sizes, tensor.shape[1:], strict=True)]
-        return nn.functional.pad(tensor, [amount for size in reversed(missing) for amount in (0, size)])
+        return nn.functional.pad(tensor, [amount for size in reversed(missing) for amount in (0, size)], value=fill)
 
     return pad(first), pad(second)

@@ -199,12 +199,13 @@ class InsNet(Generator):
         log_go = F.logsigmoid(-stop_logit) + log_open
         log_stop = torch.logaddexp(F.logsigmoid(stop_logit), F.logsigmoid(-stop_logit) + log_closed)
         finished = choose.stop(state, log_stop) | ~open_slots.any(dim=1)
-        open_log_probs = (open_log_probs - log_open[:, None]).nan_to_num(nan=-math.inf)
+        open_log_probs = (open_log_probs - log_open[:, None]).masked_fill(~open_slots, -math.inf)
         slot = choose.slot(state, open_log_probs)
         vector = vectors.gather(1, slot[:, None, None].expand(-1, 1, vectors.shape[2]))[:, 0]
         token_log_probs = _at_least_float32(self.token_head(vector, self.embedding.weight)).log_softmax(dim=-1)
         token = choose.token(state, slot, token_log_probs)
-        log_prob = open_log_probs.gather(1, slot[:, None]) + token_log_probs.gather(1, token[:, None])
+        finished = finished | (token == Edits.NOTHING)
+        log_prob = open_log_probs.gather(1, slot[:, None]) + token_log_probs.gather(1, token.clamp_min(0)[:, None])
         return Edits(
             slot=slot[:, None],
             token=token.masked_fill(finished, Edits.NOTHING)[:, None],

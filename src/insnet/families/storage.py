@@ -45,7 +45,7 @@ def save_model(
 
 
 def load_model(folder: str | Path, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Generator:
-    """The model that `save_model` wrote, in eval mode; every fault of the folder is a ValueError that names the file."""
+    """The model that `save_model` wrote, in eval mode; a fault of the folder is a ValueError that names the file."""
     folder = Path(folder)
     model = empty_model(folder)
     load_weights(model, folder)
@@ -66,7 +66,7 @@ def empty_model(folder: Path) -> Generator:
     kind = FAMILIES[family]
     known = {field.name for field in dataclasses.fields(kind.Config)}
     try:
-        return kind(kind.Config(**{name: value for name, value in content.items() if name in known}))  # type: ignore[call-arg]
+        return kind(kind.Config(**{name: value for name, value in content.items() if name in known}))
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} does not describe a model of the family {family!r}: {error}") from None
 
@@ -91,7 +91,9 @@ def read_weights(folder: Path) -> tuple[dict[str, Tensor], Path]:
     for name in sorted(set(file_of_name.values())):
         weights.update(read_tensors(folder / name))
     if missing := sorted(file_of_name.keys() - weights.keys()):
-        raise ValueError(f"{path} announces {missing[0]!r}, which {file_of_name[missing[0]]} lacks: copy the folder again")
+        raise ValueError(
+            f"{path} announces {missing[0]!r}, which {file_of_name[missing[0]]} lacks: copy the folder again"
+        )
     return weights, path
 
 
@@ -124,8 +126,11 @@ def check_tensors(tensors: Mapping[str, Tensor], shapes: Mapping[str, tuple[int,
     missing, unexpected = sorted(shapes.keys() - tensors.keys()), sorted(tensors.keys() - shapes.keys())
     advice = "weights and config.json do not belong together, copy the folder again"
     if missing or unexpected:
-        parts = [f"{len(names)} {what} (first: {names[0]})" for what, names in
-                 (("missing", missing), ("unexpected", unexpected)) if names]
+        parts = [
+            f"{len(names)} {what} (first: {names[0]})"
+            for what, names in (("missing", missing), ("unexpected", unexpected))
+            if names
+        ]
         raise ValueError(f"{source} holds other weights than its model has: {', '.join(parts)}; {advice}")
     for name, shape in shapes.items():
         if tuple(tensors[name].shape) != shape:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
-from insnet.text.tokenizer import SPECIALS, Tokenizer
+from insnet.text.tokenizer import BOS, SPECIALS, Tokenizer
 from insnet.text.words import MARK, split
 
 _MOST_SPELLINGS = 4096
@@ -16,6 +16,7 @@ def spellings(tokenizer: Tokenizer, phrase: str) -> list[list[int]]:
     if not words:
         raise ValueError(f"cannot ban {phrase!r}: it holds no word")
     ways = [[way for form in _forms(word) for way in _ways(tokenizer, form)] for word in words]
+    ways[0] += [way for form in _forms(words[0]) for way in _ways(tokenizer, form, at_start=True)]
     count = 1
     for ways_of_word in ways:
         count *= len(ways_of_word)
@@ -33,9 +34,13 @@ def _forms(word: str) -> list[str]:
     return [left + word + right for left, right in product(("", MARK), repeat=2)]
 
 
-def _ways(tokenizer: Tokenizer, form: str) -> Iterator[list[int]]:
-    """Every way to build one word from a word-initial token and further pieces."""
+def _ways(tokenizer: Tokenizer, form: str, *, at_start: bool = False) -> Iterator[list[int]]:
+    """Every way to build one word from a word-initial token and further pieces.
+
+    At the start of a text, behind <bos>, further pieces alone print a word, too: the ways `at_start` are those.
+    """
     initial, further = _tables(tokenizer)
+    initial = further if at_start else initial
     encoded = form.encode()
 
     def build(start: int) -> Iterator[list[int]]:
@@ -52,7 +57,7 @@ def _ways(tokenizer: Tokenizer, form: str) -> Iterator[list[int]]:
     for number, way in enumerate(build(0)):
         if number > _MOST_SPELLINGS:
             raise ValueError(f"cannot ban {form!r}: it can be written in too many ways; ban a shorter part")
-        yield way
+        yield [BOS, *way] if at_start else way
 
 
 @lru_cache(maxsize=4)

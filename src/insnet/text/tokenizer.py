@@ -5,6 +5,7 @@
 
 import hashlib
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -16,8 +17,8 @@ import torch
 from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
-from insnet.text import words as text_words
 from insnet.files import read_json_object, write_atomically
+from insnet.text import words as text_words
 from insnet.text.words import MARK, Literal
 
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<sep>", "<unk>")
@@ -152,7 +153,7 @@ class Tokenizer:
             # "3" followed by "￭.￭" and "14" would read 3.14: what joins a required word must end there.
             follows = starts_word and (not joins_left or (_all_in(core, _MAY_JOIN_AFTER_REQUIRED) and not joins_right))
             precedes = not joins_right or _all_in(core, _MAY_JOIN_BEFORE_REQUIRED)
-            generatable = core != ""
+            generatable = core != "" and not any(_is_blank_or_control(character) for character in core)
         return {
             "starts_word": starts_word,
             "joins_left": joins_left,
@@ -179,7 +180,8 @@ class Tokenizer:
     def _assembled(self, ids: Sequence[int]) -> Iterator[str]:
         for word in self.words(ids):
             if word[0] == UNK or word[0] >= len(SPECIALS):
-                yield b"".join(self.bytes_of_token[token] for token in word).decode("utf-8", errors="replace")
+                text = b"".join(self.bytes_of_token[token] for token in word).decode("utf-8", errors="replace")
+                yield text[:1] + text[1:-1].replace(MARK, "") + text[1:][-1:]  # a mark inside a word joins nothing
 
     def _marked(self, text: str) -> str:
         return " ".join(text_words.split(text, self.config.lower_case))
@@ -243,6 +245,11 @@ def _text_or_none(encoded: bytes) -> str | None:
         return encoded.decode("utf-8")
     except UnicodeDecodeError:
         return None
+
+
+def _is_blank_or_control(character: str) -> bool:
+    """Whether a byte-level piece holds what a text never has inside a word: a space, a line break, a control."""
+    return character.isspace() or unicodedata.category(character) == "Cc"
 
 
 def _all_in(text: str, allowed: frozenset[str]) -> bool:
