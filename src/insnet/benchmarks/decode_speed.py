@@ -1,0 +1,192 @@
+"""What decoding costs: with the cache and without it, InsNet beside the left-to-right model, one row and many.
+
+Weights are random: the time of a step does not depend on what is written, and lengths are prescribed.
+Shapes: B rows, L places in reading order, V vocabulary.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+
+from insnet.benchmarks.timing import Timing, place, time_in_turns
+from insnet.decoding.choose import Chooser
+from insnet.decoding.config import GenerationConfig
+from insnet.decoding.loop import decode
+from insnet.families import FAMILIES
+from insnet.families.generator import Generator, Prompt
+from insnet.insertion.canvas import INSERTED, Canvas, apply
+from insnet.insertion.constraints import Constraints, Lexicon
+from insnet.text.tokenizer import BOS, EOS, SPECIALS
+
+_MANY_WORDS = 1 << 30
+
+
+@dataclass(frozen=True)
+class DecodeSpeedConfig:
+    """What is measured."""
+
+    lengths: tuple[int, ...] = (64, 256)
+    """Tokens inserted into an empty text."""
+    batch_sizes: tuple[int, ...] = (1, 64, 128)
+    """Rows decoded at a time, for throughput."""
+    width: int = 512
+    """Size of a token's vector."""
+    layers: int = 8
+    """Transformer blocks."""
+    heads: int = 8
+    """Attention heads a block."""
+    vocabulary: int = 16_384
+    """Tokens in the vocabulary."""
+    device: str = "auto"
+    """Where to run."""
+    rounds: int = 3
+    """Texts of each kind that are timed, in turns; medians are compared."""
+    warmup: int = 1
+    """Texts before that."""
+    seed: int = 0
+    """The seed of weights and texts."""
+
+    def __post_init__(self) -> None:
+        for name in ("lengths", "batch_sizes"):
+            if min(getattr(self, name), default=0) < 1:
+                raise ValueError(f"{name} are {getattr(self, name)}; expected one or more, each 1 or more")
+        if self.rounds < 1 or self.warmup < 0:
+            raise ValueError(f"rounds is {self.rounds} and warmup {self.warmup}; expected at least 1 and 0")
+
+
+def measure(config: DecodeSpeedConfig) -> tuple[dict[str, float], dict[str, Any]]:
+    """The headline (reencode_over_cached_n64, ...) and the detail behind it."""
+    device = place(config.device)
+    bench = Bench(config, device)
+    headline: dict[str, float] = {}
+    rows = []
+    for length in config.lengths:
+        timings = bench.compare_at_batch1(length)
+        seconds = {name: timing.median for name, timing in timings.items()}
+        headline[f"reencode_over_cached_n{length}"] = seconds["reencoded"] / seconds["cached"]
+        headline[f"insnet_over_ar_token_latency_n{length}"] = seconds["cached"] / seconds["autoregressive"]
+        rows.append({"n": length, "batch": 1, **_described(timings, length)})
+    shortest = min(config.lengths)
+    headline["insnet_over_ar_token_latency"] = headline.pop(f"insnet_over_ar_token_latency_n{shortest}")
+    for batch in config.batch_sizes:
+        timing = bench.throughput(shortest, batch)
+        rows.append({"n": shortest, "batch": batch, **_described(timing, shortest * batch)})
+        headline[f"insnet_tokens_per_s_batch{batch}"] = shortest * batch / timing["cached"].median
+    settings = {**asdict(config), "device": device.type, "generation": asdict(bench.chooser.config)}
+    return headline, {"settings": settings, "threads": torch.get_num_threads(), "runs": rows}
+
+
+class Bench:
+    """Two models of one size and a way to decide, ready to be timed."""
+
+    def __init__(self, config: DecodeSpeedConfig, device: torch.device) -> None:
+        self.config, self.device = config, device
+        self.insnet = _model("insnet", config).to(device)
+        self.autoregressive = _model("autoregressive", config).to(device)
+        self.chooser = Chooser(GenerationConfig(stopping="sampled"), _plain_lexicon(config.vocabulary).to(device))
+
+    def compare_at_batch1(self, length: int) -> dict[str, Timing]:
+        """One text of `length` tokens: InsNet with its cache and without, left to right with its cache."""
+        prompt = empty_prompt(1, length, self.config.seed, self.device)
+        return self._time(
+            {
+                "cached": lambda: write_cached(self.insnet, prompt, self.chooser),
+                "reencoded": lambda: write_reencoded(self.insnet, prompt, self.chooser),
+                "autoregressive": lambda: write_cached(self.autoregressive, prompt, self.chooser),
+            }
+        )
+
+    def throughput(self, length: int, batch: int) -> dict[str, Timing]:
+        """Many texts at once, both with their caches."""
+        prompt = empty_prompt(batch, length, self.config.seed, self.device)
+        return self._time(
+            {
+                "cached": lambda: write_cached(self.insnet, prompt, self.chooser),
+                "autoregressive": lambda: write_cached(self.autoregressive, prompt, self.chooser),
+            }
+        )
+
+    def _time(self, rivals: dict[str, Callable[[], object]]) -> dict[str, Timing]:
+        config = self.config
+        return time_in_turns(rivals, rounds=config.rounds, warmup=config.warmup, device=self.device)
+
+
+def write_cached(model: Generator, prompt: Prompt, chooser: Chooser) -> int:
+    """Tokens written by the decode loop that all of the product uses."""
+    return sum(int(step.edits.puts().sum()) for step in decode(model, prompt, chooser))
+
+
+@torch.no_grad()
+def write_reencoded(model: Generator, prompt: Prompt, chooser: Chooser) -> int:
+    """Tokens written by the slow obvious twin: after every insertion the whole canvas is encoded anew.
+
+    Its canvas is only as large as it must be, which a cache has to reserve in advance: the twin is given every
+    advantage but one (it computes the keys of all offsets anew, about a seventh of its work at one row).
+    """
+    canvas, step, written = prompt.canvas, 0, 0
+    while True:
+        length = int(canvas.length.max())
+        state = model.start(replace(prompt, canvas=_trimmed(canvas, length + 1)))
+        counter = torch.full_like(state.step, step)
+        edits = model.propose(replace(state, step=counter, inserted=counter), chooser)
+        if bool(edits.finished.all()):
+            return written
+        canvas = apply(canvas, edits)
+        step, written = step + 1, written + int(edits.puts().sum())
+
+
+def empty_prompt(rows: int, insertions: int, seed: int, device: torch.device) -> Prompt:
+    """Nothing given, and exactly so many insertions to make."""
+    tokens = torch.zeros(rows, insertions + 3, dtype=torch.int64, device=device)
+    tokens[:, 0], tokens[:, 1] = BOS, EOS
+
+    def every_row(number: int) -> torch.Tensor:
+        return torch.full((rows,), number, device=device)
+
+    return Prompt(
+        canvas=Canvas(
+            tokens, torch.full_like(tokens, INSERTED), torch.zeros_like(tokens, dtype=torch.bool), every_row(2)
+        ),
+        constraints=Constraints(
+            min_words=every_row(0),
+            max_words=every_row(_MANY_WORDS),
+            max_tokens=every_row(insertions),
+            insertions=every_row(insertions),
+            word_correction=every_row(0),
+            forbidden=torch.zeros(rows, 0, 1, dtype=torch.int64, device=device),
+            fills_blanks=every_row(0).bool(),
+        ),
+        seeds=seed + torch.arange(rows, device=device),
+    )
+
+
+def _trimmed(canvas: Canvas, capacity: int) -> Canvas:
+    capacity = min(capacity, canvas.capacity)
+    tables = canvas.tokens[:, :capacity], canvas.origin[:, :capacity], canvas.closed_after[:, :capacity]
+    return Canvas(*tables, canvas.length)
+
+
+def _model(family: str, config: DecodeSpeedConfig) -> Generator:
+    torch.manual_seed(config.seed)
+    size = {"vocabulary_size": config.vocabulary, "width": config.width, "layers": config.layers, "heads": config.heads}
+    kind = FAMILIES[family]
+    return kind(kind.Config(**size)).eval()
+
+
+def _plain_lexicon(vocabulary: int) -> Lexicon:
+    """Every token a word of its own."""
+    yes, no = torch.ones(vocabulary, dtype=torch.bool), torch.zeros(vocabulary, dtype=torch.bool)
+    generatable = yes.clone()
+    generatable[: len(SPECIALS)] = False
+    return Lexicon(yes, no, no, yes, yes, generatable)
+
+
+def _described(timings: dict[str, Timing], tokens: int) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, timing in timings.items():
+        found[f"{name}_seconds"] = timing.median
+        found[f"{name}_spread"] = timing.spread()
+        found[f"{name}_ms_per_token"] = 1000 * timing.median / tokens
+    return found

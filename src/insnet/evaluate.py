@@ -1,0 +1,91 @@
+"""A model judged on one split of one data folder: keywords in, texts out, scored against the originals."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from insnet.evaluation.report import Report, score_texts
+from insnet.model import Model
+from insnet.text.corpus import find_split, read_keyword_lists, read_lines
+from insnet.text.keywords import extract_keywords, flagger
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a model is judged on."""
+
+    data: str
+    """The data folder's name."""
+    split: str
+    references: list[str]
+    """The original sentences."""
+    keywords: list[list[str]]
+    """The words each output must hold, parallel to the references."""
+
+
+def evaluate(
+    model: Model,
+    data: str | Path,
+    split: str = "test",
+    *,
+    limit: int | None = None,
+    keywords_per_line: int = 7,
+    seed: int = 0,
+    batch_size: int = 64,
+    **options: Any,
+) -> tuple[Report, list[str]]:
+    """The scores of a model on a split of a data folder, and the texts; `options` are those of `generate_batch`."""
+    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
+    return evaluate_task(model, task, seed=seed, batch_size=batch_size, **options)
+
+
+def evaluate_task(
+    model: Model, task: Task, *, seed: int = 0, batch_size: int = 64, **options: Any
+) -> tuple[Report, list[str]]:
+    """The scores of a model on a task, and the texts they were made from."""
+    results = model.generate_batch(task.keywords, seed=seed, batch_size=batch_size, **options)
+    outputs = [result.text for result in results]
+    report = score_texts(
+        outputs,
+        task.references,
+        task.keywords,
+        steps=[result.steps for result in results],
+        finished=[result.finished for result in results],
+        model=model.folder.resolve().name if model.folder else type(model.family).__name__,
+        data=task.data,
+        split=task.split,
+        seed=seed,
+    )
+    return report, outputs
+
+
+def read_task(data: str | Path, split: str, *, limit: int | None = None, keywords_per_line: int = 7) -> Task:
+    """The first `limit` sentences of a split, with the lists of SPLIT.keywords.txt or else keywords drawn from them.
+
+    The draw depends on the sentence's line alone, so that every model and seed is given the same words.
+    """
+    folder = Path(data)
+    references = list(read_lines(find_split(folder, split)))
+    if not references:
+        raise ValueError(f"the split {split!r} of {folder} is empty; there is nothing to judge on")
+    if not any(folder.glob(f"{split}.keywords.txt*")):
+        references = references[:limit]
+        return Task(folder.resolve().name, split, references, _drawn_keywords(folder, references, keywords_per_line))
+    keywords = read_keyword_lists(find_split(folder, f"{split}.keywords"))
+    if len(keywords) != len(references):
+        raise ValueError(
+            f"{folder}: {split}.keywords has {len(keywords)} lines and {split} has {len(references)}; "
+            "both need one line a sentence"
+        )
+    return Task(folder.resolve().name, split, references[:limit], keywords[:limit])
+
+
+def _drawn_keywords(folder: Path, references: list[str], count: int) -> list[list[str]]:
+    """Keywords as the public test lists were drawn; tf-idf, if it is used, counts the training text."""
+    has_training_text = any(folder.glob("train.txt*"))
+    counted = read_lines(find_split(folder, "train")) if has_training_text else references
+    ranking = flagger("auto", count, counted)
+    return [
+        extract_keywords(text, method=ranking.method, k=count, document_frequency=ranking.document_frequency, seed=line)
+        for line, text in enumerate(references)
+    ]
