@@ -9,9 +9,9 @@ from insnet.evaluation.bleu import bleu
 from insnet.evaluation.coverage import Keywords, all_in_order, coverage
 from insnet.evaluation.diversity import distinct, self_bleu
 from insnet.evaluation.files import json_text, one_a_line, outputs_path
-from insnet.files import write_atomically
 from insnet.evaluation.lengths import length_ratio, mean_words
 from insnet.evaluation.nist import nist
+from insnet.files import write_atomically
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class OffsetAttention(nn.Module):
         position_keys: Tensor,
         place: CachePlace | None = None,
     ) -> Tensor:
-        """The attended (B, Q, D). `offset_index` (B, Q, K) points into R; `hides` (B, Q, K) marks keys not to be seen."""
+        """The attended (B, Q, D). `offset_index` (B, Q, K) points into R; `hides` (B, Q, K) marks keys not seen."""
         query, key, value = self.projections.split(hidden)  # (B, H, Q, D/H)
         if place is not None:
             key, value = place.cache.append(place.layer, key, value, place.start, place.used)

@@ -145,7 +145,7 @@ def _causal(tokens: int, device: torch.device) -> Tensor:
 
 
 def initialise(model: nn.Module, layers: int) -> None:
-    """Small normal weights, zero biases; what is added to the residual starts smaller, so that depth does not add up."""
+    """Small normal weights, zero biases; what adds to the residual starts smaller, so that depth does not add up."""
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear | nn.Embedding):
             adds_to_residual = name.endswith(("projections.output", "contract"))
