@@ -1,0 +1,136 @@
+"""Promise 5: what a cached state offers at every step equals what the one-pass training computation says there."""
+
+import itertools
+import random
+
+import pytest
+import torch
+from small_models import LINES, edits_of, offers, order_of, plays_of, prompt_of, small_model
+
+from insnet.decoding.request import Request
+from insnet.families.generator import Prompt
+from insnet.insertion.canvas import INSERTED, Canvas
+from insnet.insertion.offsets import offsets_of_order
+from insnet.text.tokenizer import BOS, EOS, SEP
+
+ATOL = 1e-9
+
+
+def canvas_of(token_lists, room):
+    """Given tokens, each a stretch of its own, so that every slot is open."""
+    rows = [[BOS, *tokens, EOS] for tokens in token_lists]
+    origins = [[INSERTED, *range(len(tokens)), INSERTED] for tokens in token_lists]
+    tokens = torch.tensor([[*row, *[0] * (room - len(row))] for row in rows])
+    origin = torch.tensor([[*row, *[INSERTED] * (room - len(row))] for row in origins])
+    return Canvas(tokens, origin, torch.zeros_like(tokens, dtype=torch.bool), torch.tensor([len(row) for row in rows]))
+
+
+def start(model, token_lists, room):
+    prompt = prompt_of(model, [Request(())] * len(token_lists))
+    return model.family.start(Prompt(canvas_of(token_lists, room), prompt.constraints, prompt.seeds))
+
+
+def insnet_in_one_pass(family, tokens, order, given_count, plan):
+    """What section 3 says of every canvas after the given ones, from one pass over the whole trajectory."""
+    del plan
+    framed = torch.tensor([BOS, *tokens, EOS])
+    position = torch.tensor([order])
+    encoded = family.encoder(family.embedding(framed[position]), offsets_of_order(position))[0]  # (T, D)
+    for step in range(1 + given_count, len(order)):
+        reading = sorted(range(step + 1), key=lambda earlier: order[earlier])
+        slots = []
+        for left, right in itertools.pairwise(reading):
+            halves = torch.cat([family.slots.left(encoded[left]), family.slots.right(encoded[right])])
+            slots.append(family.slots.norm(halves + encoded[step] if family.slots.use_global else halves))
+        slots = torch.stack(slots)
+        yield {
+            "stop": torch.nn.functional.logsigmoid(family.stop_head(encoded[step])[0]),
+            "slots": (slots @ family.slot_head.weight[0]).log_softmax(dim=0),
+            "tokens": family.token_head(slots, family.embedding.weight).log_softmax(dim=1),
+        }
+
+
+def autoregressive_in_one_pass(family, tokens, order, given_count, plan):
+    """The next-token distributions of one pass over plan and text, the end taken out."""
+    del order, given_count
+    sequence = torch.tensor([[BOS, *plan, SEP, *tokens]])
+    hidden = family.decoder(family.embedding(sequence))[0, len(plan) + 1 :]
+    for row in family.token_head(hidden, family.embedding.weight).log_softmax(dim=1):
+        others = row.clone()
+        others[EOS] = -torch.inf
+        yield {"stop": row[EOS], "tokens": (others - others.logsumexp(0))[None]}
+
+
+ONE_PASS = {"insnet": insnet_in_one_pass, "autoregressive": autoregressive_in_one_pass}
+
+
+def trajectories(model, seed):
+    """Four sentences with some words given: tokens, flags, order."""
+    rng = random.Random(seed)
+    for line in LINES[seed : seed + 4]:
+        tokens = model.tokenizer.encode(line)[:14]
+        given = [rng.random() < 0.3 for _ in tokens]
+        yield tokens, given, order_of(len(tokens), given, rng, left_to_right=not model.family.traits.keeps_keywords)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("switch", [{}, {"truncated": True}, {"noglobal": True}])
+def test_cached_decoding_equals_the_one_pass_encoding(family_name, kind, switch):
+    if switch and family_name != "insnet":
+        pytest.skip("an ablation of InsNet")
+    assert family_name in ONE_PASS, f"write what {family_name} computes in training, for one sentence"
+    model = small_model(family_name, kind, **switch)
+    keeps = model.family.traits.keeps_keywords
+    for seed in range(2):
+        rows = list(trajectories(model, seed))
+        plans = [[t for t, flag in zip(tokens, given, strict=True) if flag] for tokens, given, _ in rows]
+        counts = [len(plan) if keeps else 0 for plan in plans]
+        orders = [order if keeps else [0, len(t) + 1, *range(1, len(t) + 1)] for t, _, order in rows]
+        plays = [plays_of(t, order, k) for (t, _, _), order, k in zip(rows, orders, counts, strict=True)]
+        expected = [
+            list(ONE_PASS[family_name](model.family, tokens, order, count, plan))
+            for (tokens, _, _), order, count, plan in zip(rows, orders, counts, plans, strict=True)
+        ]
+        state = start(model, plans, room=24)
+        for step in range(max(map(len, plays)) + 1):
+            offered = offers(model.family, state)
+            for row, play in enumerate(plays):
+                if step > len(play):
+                    continue
+                for name, values in expected[row][step].items():
+                    found = offered[name][row][: len(values)] if values.dim() else offered[name][row]
+                    torch.testing.assert_close(found, values, rtol=0, atol=ATOL)
+            state = model.family.advance(state, edits_of([play[step : step + 1] for play in plays]))
+        lengths = [len(tokens) + 2 for tokens, _, _ in rows]
+        assert state.canvas.length.tolist() == lengths
+
+
+@torch.no_grad()
+def test_left_to_right_insertion_equals_starting_from_the_result(model):
+    """Where the family keeps what it is given: tokens put in reading order are as if given."""
+    if not model.family.traits.keeps_keywords:
+        pytest.skip("what is given is a plan, not a text")
+    token_lists = [model.tokenizer.encode(" ".join(LINES[first : first + 3]))[:9] for first in range(3)]
+    state = start(model, [tokens[:2] for tokens in token_lists], room=30)
+    for step in range(2, 9):
+        fresh = offers(model.family, start(model, [tokens[:step] for tokens in token_lists], room=12))
+        for name, values in offers(model.family, state).items():
+            torch.testing.assert_close(values, fresh[name], rtol=0, atol=ATOL)
+        state = model.family.advance(state, edits_of([[(step, tokens[step])] for tokens in token_lists]))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-4), (torch.bfloat16, 0.5)])
+def test_cached_decoding_is_close_in_lower_precision(family_name, kind, dtype, tolerance):
+    """The same states in float32 and bfloat16 offer nearly what they offer in float64 (in nats)."""
+    exact = small_model(family_name, kind, scale=0.1)
+    coarse = small_model(family_name, kind, scale=0.1, dtype=dtype)
+    states = [start(model, [exact.tokenizer.encode(LINES[0])[:5]], room=20) for model in (exact, coarse)]
+    for token in (7, 11, 13):
+        expected, found = (offers(m.family, s) for m, s in zip((exact, coarse), states, strict=True))
+        for name, values in expected.items():
+            likely = values > -15  # tokens that are never predicted aside
+            assert found[name].dtype == torch.float32
+            torch.testing.assert_close(found[name][likely].double(), values[likely], rtol=0, atol=tolerance)
+        end = int(states[0].canvas.length[0]) - 2
+        states = [m.family.advance(s, edits_of([[(end, token)]])) for m, s in zip((exact, coarse), states, strict=True)]

@@ -1,0 +1,61 @@
+"""Promise 8: eight sentences are learned by heart and written back from two of their words."""
+
+import dataclasses
+
+import torch
+from small_models import batch_of
+
+from insnet.decoding.config import GenerationConfig
+from insnet.families import FAMILIES
+from insnet.families.generator import LossContext
+from insnet.model import Model
+from insnet.text.tokenizer import Tokenizer, TokenizerConfig
+
+SENTENCES = {
+    "The baker sold warm bread on Sunday.": ["baker", "bread"],
+    "An old sailor mended the torn sail.": ["sailor", "sail"],
+    "Rain fell on the harbour all night.": ["Rain", "night"],
+    "Who painted the door of the school red?": ["door", "red"],
+    "Three boats came home before the storm.": ["boats", "storm"],
+    "My neighbour grows beans, peas and roses.": ["neighbour", "roses"],
+    "The doctor walked to the market and back.": ["doctor", "market"],
+    "Nobody saw the cat, but the fish was gone.": ["cat", "fish"],
+}
+STEPS = 450
+
+
+def given_flags(tokenizer, tokens, keywords):
+    """True for the tokens of the first occurrence of every keyword."""
+    flags, wanted = [], [tokenizer.encode(word) for word in keywords]
+    for word in tokenizer.words(tokens):
+        is_next = bool(wanted) and word == wanted[0]
+        wanted = wanted[1:] if is_next else wanted
+        flags += [is_next] * len(word)
+    assert not wanted
+    return flags
+
+
+def test_eight_sentences_are_overfitted_and_generated_back(family_name, kind):
+    tokenizer = Tokenizer.learn(SENTENCES, TokenizerConfig(kind, 390, lower_case=False))
+    assert all(tokenizer.lexicon()["generatable"][token] for line in SENTENCES for token in tokenizer.encode(line))
+    torch.manual_seed(0)
+    kind_of_config = FAMILIES[family_name].Config
+    settings = {"width": 64, "layers": 2, "heads": 4, "dropout": 0.0}
+    if "order" in {field.name for field in dataclasses.fields(kind_of_config)}:
+        settings["order"] = "random_words"  # for words the same as "random"; pieces of a word come left to right
+    family = FAMILIES[family_name](kind_of_config(vocabulary_size=tokenizer.size, **settings)).train()
+    lists = [tokenizer.encode(line) for line in SENTENCES]
+    given = [given_flags(tokenizer, t, k) for t, k in zip(lists, SENTENCES.values(), strict=True)]
+    optimizer = torch.optim.AdamW(family.parameters(), lr=2e-3, weight_decay=0.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=STEPS)
+    for step in range(STEPS):
+        batch = batch_of(tokenizer, lists * 3, given * 3, seeds=range(24 * step, 24 * step + 24))
+        loss = sum(term.nats / term.count for term in family.losses(batch, LossContext()).values())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(family.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+    greedy = GenerationConfig(top_k=1, slot_choice="argmax", stopping="threshold", max_tokens=40, no_repeat_ngram=0)
+    results = Model(family, tokenizer, greedy).generate_batch(list(SENTENCES.values()), seed=0)
+    assert [result.text for result in results] == list(SENTENCES)

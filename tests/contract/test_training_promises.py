@@ -1,0 +1,174 @@
+"""Promises 1, 2, 9 and 10: gradients and counts, padding, golden numbers, likelihoods that add up."""
+
+import random
+
+import pytest
+import torch
+from small_models import LINES, batch_of, order_of, plays_of, prompt_of, tokenizer_of
+
+from insnet.decoding.request import Request
+from insnet.families import FAMILIES
+from insnet.families.generator import LossContext
+from insnet.insertion.canvas import INSERTED, Canvas
+from insnet.text.tokenizer import BOS, EOS
+
+ATOL = 1e-9
+
+
+def example(tokenizer, family, lines=LINES[:5], seed=0):
+    """Token lists, flags of given words and orders."""
+    rng = random.Random(seed)
+    lists = [tokenizer.encode(line) for line in lines]
+    given = [_flags(tokenizer.words(tokens), rng) for tokens in lists]
+    given[0] = [False] * len(lists[0])
+    orders = [
+        order_of(len(t), g, rng, left_to_right=not family.traits.keeps_keywords)
+        for t, g in zip(lists, given, strict=True)
+    ]
+    return lists, given, orders
+
+
+def _flags(words, rng):
+    return [flag for word in words for flag in [rng.random() < 0.3] * len(word)]
+
+
+# What a batch decides, by hand: n tokens, k of them given, in each row.
+COUNTS = {
+    "insnet": lambda n, k: {"token": n - k, "slot": n - k, "stop": n - k + 1},
+    "autoregressive": lambda n, k: {"token": n + 1},  # the end is a token; given words are written, too
+}
+
+
+def test_gradients_reach_every_parameter(model):
+    lists, given, _ = example(model.tokenizer, model.family)
+    losses = model.family.losses(batch_of(model.tokenizer, lists, given), LossContext())
+    sum(term.nats for term in losses.values()).backward()
+    without = [name for name, p in model.family.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    assert without == []
+    assert all(p.grad.isfinite().all() for p in model.family.parameters())
+
+
+def test_counts_are_exact(model, family_name):
+    lists, given, _ = example(model.tokenizer, model.family)
+    losses = model.family.losses(batch_of(model.tokenizer, lists, given, pad_to=60), LossContext())
+    assert "token" in losses
+    if family_name in COUNTS:
+        rows = [COUNTS[family_name](len(t), sum(g)) for t, g in zip(lists, given, strict=True)]
+        expected = {name: sum(row[name] for row in rows) for name in rows[0]}
+        assert {name: int(term.count) for name, term in losses.items()} == expected
+
+
+def test_padding_and_more_rows_change_nothing(model):
+    lists, given, orders = example(model.tokenizer, model.family)
+    for order in (None, orders):
+        together = batch_of(model.tokenizer, lists, given, order)
+        log_likelihood = model.family.log_likelihood(together)
+        assert log_likelihood.shape == (len(lists),) and bool((log_likelihood < 0).all())
+        total = {name: 0.0 for name in model.family.losses(together, LossContext())}
+        for row in range(len(lists)):
+            one = order and [order[row]]
+            alone = batch_of(model.tokenizer, [lists[row]], [given[row]], one, seeds=[row])
+            padded = batch_of(
+                model.tokenizer, [lists[row]], [given[row]], one, seeds=[row], pad_to=len(lists[row]) + 19
+            )
+            for batch in (alone, padded):
+                torch.testing.assert_close(
+                    model.family.log_likelihood(batch)[0], log_likelihood[row], rtol=0, atol=ATOL
+                )
+            for name, term in model.family.losses(padded, LossContext()).items():
+                total[name] = total[name] + term.nats
+        for name, term in model.family.losses(together, LossContext()).items():
+            torch.testing.assert_close(term.nats, total[name], rtol=0, atol=ATOL)
+
+
+def test_losses_and_likelihood_agree(model):
+    """log p(text, order) is minus all terms; a family with an exact likelihood adds nothing for orders."""
+    lists, given, orders = example(model.tokenizer, model.family)
+    batch = batch_of(model.tokenizer, lists, given, orders)
+    nats = sum(term.nats for term in model.family.losses(batch, LossContext()).values())
+    gap = float((model.family.log_likelihood(batch).sum() + nats).detach())
+    if model.family.traits.exact_likelihood:
+        assert abs(gap) < ATOL
+    else:
+        orders_in_nats = sum(torch.lgamma(torch.tensor(len(g) - sum(g) + 1.0).double()) for g in given)
+        assert abs(gap - float(orders_in_nats)) < ATOL
+
+
+def given_canvas(tokens, given, room):
+    """The given words of a sentence, each a stretch of its own."""
+    kept = [token for token, flag in zip(tokens, given, strict=True) if flag]
+    row = torch.zeros(1, room, dtype=torch.int64)
+    row[0, : len(kept) + 2] = torch.tensor([BOS, *kept, EOS])
+    origin = torch.full((1, room), INSERTED)
+    origin[0, 1 : len(kept) + 1] = torch.arange(len(kept))
+    return Canvas(row, origin, torch.zeros(1, room, dtype=torch.bool), torch.tensor([len(kept) + 2]))
+
+
+class Playing:
+    """Plays (slot, token) pairs one after the other, then stops."""
+
+    def __init__(self, plays):
+        self.plays = plays
+
+    def _now(self, state):
+        number = int(state.step[0])
+        return self.plays[number] if number < len(self.plays) else None
+
+    def stop(self, state, log_stop):
+        return torch.tensor([self._now(state) is None])
+
+    def slot(self, state, log_probs):
+        return torch.tensor([(self._now(state) or (0, 5))[0]])
+
+    def token(self, state, slot, log_probs):
+        return torch.tensor([(self._now(state) or (0, 5))[1]])
+
+
+@torch.no_grad()
+def test_log_probs_of_a_trace_add_up_to_minus_the_loss(model):
+    """Promise 10, with and without given words; a person's trajectory, since a family may not plan its own keywords."""
+    lists, given, orders = example(model.tokenizer, model.family)
+    for tokens, flags, order in zip(lists, given, orders, strict=True):
+        start = sum(flags) if model.family.traits.keeps_keywords else 0
+        own_order = (
+            order if start or model.family.traits.keeps_keywords else [0, len(tokens) + 1, *range(1, len(tokens) + 1)]
+        )
+        chooser = Playing(plays_of(tokens, own_order, start))
+        prompt = prompt_of(model, [Request(())])
+        prompt = type(prompt)(given_canvas(tokens, flags, len(tokens) + 9), prompt.constraints, prompt.seeds)
+        state, log_prob = model.family.start(prompt), 0.0
+        for _ in range(len(chooser.plays) + 1):
+            edits = model.family.propose(state, chooser)
+            log_prob += float(edits.stop_log_prob[0] + edits.log_prob.sum())
+            state = model.family.advance(state, edits)
+        assert bool(edits.finished[0])
+        inner = state.canvas.tokens[0, 1 : int(state.canvas.length[0]) - 1]
+        assert inner.tolist() == tokens
+        losses = model.family.losses(batch_of(model.tokenizer, [tokens], [flags], [order]), LossContext())
+        assert abs(log_prob + float(sum(term.nats for term in losses.values()))) < ATOL
+
+
+# Seeded initial weights: a change of size, initialisation or loss shows here first.
+GOLDEN = {
+    "insnet": (30483, {"token": 33.986563154663564, "slot": 9.031935179262884, "stop": 8.13141091480363}),
+    "autoregressive": (27122, {"token": 54.611907286419736}),
+}
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_golden_parameter_count_and_first_loss(name):
+    torch.manual_seed(20)
+    config = FAMILIES[name].Config(vocabulary_size=50, width=32, layers=2, heads=4, dropout=0.0)
+    family = FAMILIES[name](config).double()
+    lists = [[10, 11, 12, 13, 14, 15], [20, 21, 20, 4], [49]]
+    given = [[False, True, False, False, True, False], [False] * 4, [False]]
+    left_to_right = not family.traits.keeps_keywords
+    orders = [
+        order_of(len(t), g, random.Random(1), left_to_right=left_to_right) for t, g in zip(lists, given, strict=True)
+    ]
+    losses = family.losses(batch_of(tokenizer_of("word"), lists, given, orders), LossContext())
+    parameters = sum(p.numel() for p in family.parameters())
+    nats = {name: float(term.nats.detach()) for name, term in losses.items()}
+    assert name in GOLDEN, f"write down the golden numbers of {name}: {parameters, nats}"
+    assert parameters == GOLDEN[name][0]
+    assert nats == pytest.approx(GOLDEN[name][1], rel=0, abs=1e-6)

@@ -1,0 +1,150 @@
+"""Small models with random weights, and choosers that force a trajectory or write down what a family offers."""
+
+from dataclasses import dataclass, field
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from insnet.decoding.config import GenerationConfig
+from insnet.decoding.loop import decode
+from insnet.decoding.request import Request, prompt_of_requests, required_words
+from insnet.decoding.trace import Recorder
+from insnet.families import FAMILIES
+from insnet.insertion.canvas import Edits
+from insnet.model import Model
+from insnet.text.batching import TokenBatch
+from insnet.text.tokenizer import BOS, EOS, Tokenizer, TokenizerConfig
+from insnet.tour.grammar import sentences
+
+KINDS = ("word", "bpe")
+LINES = sentences(300, 0)
+_SIZE = {"word": 900, "bpe": 420}
+
+
+@cache
+def tokenizer_of(kind: str, lower_case: bool = False) -> Tokenizer:
+    """The vocabulary of 300 sentences."""
+    return Tokenizer.learn(LINES, TokenizerConfig(kind, _SIZE[kind], lower_case))
+
+
+def shake(module: torch.nn.Module, seed: int = 0, scale: float = 0.3) -> None:
+    """Gives every parameter, biases and gains too, a random value: zeros would hide mistakes."""
+    noise = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=noise, dtype=torch.float64) * scale)
+
+
+def small_family(name: str, vocabulary: int, *, seed: int = 0, scale: float = 0.3, dtype=torch.float64, **config):
+    """An untrained family of two layers."""
+    settings = {"width": 16, "layers": 2, "heads": 2, "dropout": 0.0, **config}
+    family = FAMILIES[name](FAMILIES[name].Config(vocabulary_size=vocabulary, **settings))
+    shake(family, seed, scale)
+    with torch.no_grad():
+        family.token_head.bias[EOS] += (
+            3.5  # where the end is a token, it comes as often as elsewhere a stop head says so
+        )
+    return family.to(dtype).eval()
+
+
+def small_model(name: str, kind: str, *, lower_case: bool = False, generation: dict | None = None, **options) -> Model:
+    """An untrained model in float64, which stops neither at once nor never."""
+    tokenizer = tokenizer_of(kind, lower_case)
+    family = small_family(name, tokenizer.size, **options)
+    return Model(family, tokenizer, GenerationConfig(**{"max_tokens": 14, **(generation or {})}))
+
+
+def prompt_of(model: Model, keyword_lists, seeds=None, **bounds):
+    """The prompt of some keyword lists, or of requests."""
+    requests = [r if isinstance(r, Request) else Request(required_words(r), **bounds) for r in keyword_lists]
+    seeds = list(range(len(requests))) if seeds is None else seeds
+    return prompt_of_requests(requests, seeds, model.tokenizer, model.scribe.lexicon, model.device)
+
+
+def traces(model: Model, prompt, chooser) -> list:
+    """Every row's steps."""
+    recorder = Recorder.of(prompt)
+    for step in decode(model.family, prompt, chooser):
+        recorder.add(step)
+    return recorder.steps_of_row
+
+
+def batch_of(tokenizer: Tokenizer, token_lists, given=None, order=None, pad_to=None, seeds=None) -> TokenBatch:
+    """A batch of token lists without <bos> and <eos>; `order` prescribes position_of_step row by row."""
+    starts_word = torch.tensor(tokenizer.starts_word)
+    batch = TokenBatch.of(token_lists, starts_word=starts_word, given=given, pad_to=pad_to, seeds=seeds)
+    if order is None:
+        return batch
+    width = batch.tokens.shape[1]
+    padded = torch.tensor([[*row, *range(len(row), width)] for row in order])
+    return TokenBatch(batch.tokens, batch.lengths, batch.given, batch.starts_word, batch.seeds, padded)
+
+
+def order_of(tokens: int, given, rng, *, left_to_right: bool) -> list[int]:
+    """A position_of_step: <bos>, <eos>, the given places, then the rest at random or left to right."""
+    places = range(1, tokens + 1)
+    rest = [place for place in places if not given[place - 1]]
+    if not left_to_right:
+        rng.shuffle(rest)
+    return [0, tokens + 1, *(place for place in places if given[place - 1]), *rest]
+
+
+def plays_of(tokens, order, given_count: int) -> list[tuple[int, int]]:
+    """(slot, token) of every step after the given ones, found by keeping a list of places."""
+    framed = [BOS, *tokens, EOS]
+    canvas = sorted(order[: 2 + given_count])
+    plays = []
+    for place in order[2 + given_count :]:
+        slot = sum(other < place for other in canvas) - 1
+        plays.append((slot, framed[place]))
+        canvas = sorted([*canvas, place])
+    return plays
+
+
+@dataclass
+class Forced:
+    """Chooses what it was told to, and keeps what the family offered."""
+
+    finished: Tensor
+    slots: Tensor
+    tokens: Tensor
+    offered: dict = field(default_factory=dict)
+
+    def stop(self, state, log_stop):
+        self.offered["stop"] = log_stop
+        return self.finished
+
+    def slot(self, state, log_probs):
+        self.offered["slot"] = log_probs
+        return self.slots
+
+    def token(self, state, slot, log_probs):
+        self.offered["token"] = log_probs
+        return self.tokens
+
+
+def edits_of(rows) -> Edits:
+    """Edits from a list of (slot, token) pairs a row; an empty list leaves the row alone."""
+    most = max(1, max(map(len, rows)))
+    padded = [[*row, *[(0, Edits.NOTHING)] * (most - len(row))] for row in rows]
+    slot, token = torch.tensor(padded).permute(2, 0, 1)
+    zeros = torch.zeros(len(rows), most, dtype=torch.float64)
+    return Edits(slot, token, zeros, zeros[:, 0], torch.zeros(len(rows), dtype=torch.bool))
+
+
+def offers(family, state) -> dict[str, Tensor]:
+    """Everything a family offers at a state: log_stop (B,), slots (B, S), tokens of every slot (B, S, V)."""
+    rows = len(state.seeds)
+    nowhere = torch.zeros(rows, dtype=torch.int64)
+    first = Forced(torch.zeros(rows, dtype=torch.bool), nowhere, nowhere + 5)
+    family.propose(state, first)
+    result = dict(first.offered)
+    tokens = []
+    if "slot" not in result:  # a family with one slot only
+        return {"stop": result["stop"], "tokens": result["token"][:, None]}
+    for slot in range(result["slot"].shape[1]):
+        forced = Forced(first.finished, nowhere + slot, nowhere + 5)
+        family.propose(state, forced)
+        tokens.append(forced.offered["token"])
+    return {"stop": result["stop"], "slots": result["slot"], "tokens": torch.stack(tokens, dim=1)}
