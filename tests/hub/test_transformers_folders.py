@@ -1,0 +1,131 @@
+"""Folders of ours and of transformers are the same folders: same names, same weights, same numbers, both ways."""
+
+import copy
+import json
+
+import pytest
+import torch
+
+import insnet
+from insnet.families import FAMILIES
+from insnet.families.generator import LossContext
+from insnet.families.storage import load_model, save_model
+from insnet.text.batching import TokenBatch
+from insnet.text.tokenizer import Tokenizer, TokenizerConfig
+from insnet.tour import sentences
+
+transformers = pytest.importorskip("transformers")
+hub = pytest.importorskip("insnet.hub")
+
+TEXTS = torch.tensor([[1, 10, 11, 12, 13, 2], [1, 20, 21, 2, 0, 0]])
+
+
+@pytest.fixture(scope="module", params=sorted(FAMILIES))
+def folder(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    tokenizer = Tokenizer.learn(sentences(200, 0), TokenizerConfig("bpe", 400, lower_case=False))
+    kind = FAMILIES[request.param]
+    torch.manual_seed(0)
+    model = kind(kind.Config(vocabulary_size=tokenizer.size, width=16, layers=2, heads=2))
+    for parameter in model.parameters():  # nothing may look right because it is 0, as fresh biases are
+        torch.nn.init.normal_(parameter, std=0.1)
+    save_model(folder, model)
+    tokenizer.save(folder)
+    (folder / "generation_config.json").write_text(json.dumps({"max_tokens": 12, "rehearsals": 2}))
+    return folder
+
+
+@pytest.fixture
+def hub_model(folder):
+    return transformers.AutoModel.from_pretrained(folder)
+
+
+def same_weights(one: torch.nn.Module, other: torch.nn.Module) -> bool:
+    a, b = one.state_dict(), other.state_dict()
+    return list(a) == list(b) and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_the_config_is_read_and_speaks_both_languages(folder):
+    config = transformers.AutoConfig.from_pretrained(folder)
+    written = json.loads((folder / "config.json").read_text())
+    assert isinstance(config, hub.InsNetHubConfig)
+    assert (config.hidden_size, config.num_hidden_layers, config.vocab_size) == (16, 2, written["vocabulary_size"])
+    assert config.family == written["family"]
+
+
+def test_weights_are_the_same_under_the_same_names(folder, hub_model):
+    ours = load_model(folder, "cpu")
+    assert type(hub_model.family) is type(ours)
+    assert same_weights(hub_model, ours)
+    assert same_weights(hub_model.family, ours)
+
+
+def test_a_forward_pass_gives_our_own_loss(folder, hub_model):
+    lengths = (TEXTS != 0).sum(dim=1)
+    border = (TEXTS == 1) | (TEXTS == 2)
+    batch = TokenBatch(TEXTS, lengths, border, torch.ones_like(border), torch.arange(2))
+    terms = load_model(folder, "cpu").losses(batch, LossContext())
+    output = hub_model(TEXTS, labels=TEXTS)
+    assert output.terms.keys() == terms.keys()
+    assert torch.equal(output.loss, sum(term.nats for term in terms.values()) / terms["token"].count)
+
+
+def test_given_words_carry_no_loss_and_a_mask_hides_padding(hub_model):
+    given = torch.zeros_like(TEXTS, dtype=torch.bool)
+    given[:, 1] = True
+    junk = TEXTS.masked_fill(TEXTS == 0, 33)
+    whole, some = hub_model(TEXTS), hub_model(TEXTS, given=given)
+    assert torch.equal(hub_model(junk, attention_mask=TEXTS != 0).loss, whole.loss)
+    assert not torch.equal(some.loss, whole.loss)
+
+
+def test_texts_without_a_beginning_are_refused(hub_model):
+    with pytest.raises(ValueError, match="do not begin with <bos>"):
+        hub_model(TEXTS[:, 1:])
+
+
+def test_what_transformers_saves_our_own_load_reads(folder, hub_model, tmp_path):
+    hub_model.save_pretrained(tmp_path)
+    ours, again = insnet.load(folder, device="cpu"), insnet.load(tmp_path, device="cpu")
+    assert same_weights(ours.family, again.family)
+    assert ours.generate(["captain", "ship"], seed=1) == again.generate(["captain", "ship"], seed=1)
+
+
+def test_shards_are_read_by_both(folder, hub_model, tmp_path):
+    hub_model.save_pretrained(tmp_path / "theirs", max_shard_size="20KB")
+    save_model(tmp_path / "ours", load_model(folder, "cpu"), max_shard_bytes=20_000)
+    for name in ("theirs", "ours"):
+        assert len(list((tmp_path / name).glob("model-*.safetensors"))) > 1
+        assert same_weights(load_model(tmp_path / name, "cpu"), hub_model)
+        assert same_weights(transformers.AutoModel.from_pretrained(tmp_path / name), hub_model)
+
+
+def test_training_reaches_every_parameter_and_switches_dropout_in_both(hub_model):
+    hub_model.train()
+    assert all(module.training for module in hub_model.family.modules())
+    hub_model(TEXTS).loss.backward()
+    assert [name for name, parameter in hub_model.named_parameters() if parameter.grad is None] == []
+    hub_model.eval()
+    assert not any(module.training for module in hub_model.family.modules())
+
+
+def test_a_copy_and_a_cast_stay_one_model(hub_model):
+    twin = copy.deepcopy(hub_model).double()
+    assert twin.family is not hub_model.family
+    assert all(parameter.dtype == torch.float64 for parameter in twin.family.parameters())
+    assert all(parameter.dtype == torch.float32 for parameter in hub_model.family.parameters())
+
+
+def test_what_a_file_lacks_starts_as_in_a_fresh_model(folder, hub_model, tmp_path):
+    weights = {name: tensor for name, tensor in hub_model.state_dict().items() if not name.startswith("token_head")}
+    hub_model.save_pretrained(tmp_path, state_dict=weights)
+    partial = transformers.AutoModel.from_pretrained(tmp_path)
+    assert torch.equal(partial.family.token_head.bias, torch.zeros_like(partial.family.token_head.bias))
+    assert torch.equal(partial.family.token_head.never, hub_model.family.token_head.never)
+    assert torch.equal(partial.family.embedding.weight, hub_model.family.embedding.weight)
+
+
+def test_a_model_from_a_config_alone_can_learn(folder):
+    model = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(folder))
+    assert model(TEXTS).loss.isfinite()
+    assert model.get_input_embeddings() is model.family.embedding
