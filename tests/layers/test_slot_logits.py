@@ -1,4 +1,4 @@
-"""The slot logits of all steps in closed form equal the naive (n, n, d) form, in every precision, without its memory."""
+"""The slot logits of all steps in closed form equal the naive (n, n, d) form, in every precision, in less memory."""
 
 import random
 
