@@ -16,12 +16,14 @@ from typing import Any, ClassVar
 
 import torch
 import transformers
+from safetensors import safe_open
 from torch import Tensor
 from transformers.utils.generic import ModelOutput
 
 from insnet.families import FAMILIES
 from insnet.families.generator import Generator, LossContext
-from insnet.families.storage import MODEL_TYPE
+from insnet.families.quantize import SCALE_SUFFIX, restored
+from insnet.families.storage import MODEL_TYPE, read_weights
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import BOS, EOS, PAD
 
@@ -112,6 +114,18 @@ class InsNetHubModel(transformers.PreTrainedModel):  # type: ignore[misc, no-unt
             terms={name: term.nats / term.count.clamp_min(1) for name, term in terms.items()},
         )
 
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *arguments: Any, **options: Any) -> Any:
+        """The model of a folder; weights that were stored in eight bits are restored first, as `insnet.load` does."""
+        folder = Path(pretrained_model_name_or_path or "")
+        if pretrained_model_name_or_path is None or not _is_quantized(folder):
+            return super().from_pretrained(pretrained_model_name_or_path, *arguments, **options)
+        options.setdefault("config", InsNetHubConfig.from_pretrained(folder))
+        weights = restored(read_weights(folder)[0])
+        model = super().from_pretrained(None, *arguments, state_dict=weights, **options)
+        model.config._name_or_path = str(folder)
+        return model
+
     def train(self, mode: bool = True) -> "InsNetHubModel":
         """Dropout on or off, in the family as well."""
         super().train(mode)
@@ -140,6 +154,15 @@ class InsNetHubModel(transformers.PreTrainedModel):  # type: ignore[misc, no-unt
         for name in _COMPANIONS:
             if self.config.name_or_path and (source / name).is_file() and source.resolve() != target.resolve():
                 shutil.copyfile(source / name, target / name)
+
+
+def _is_quantized(folder: Path) -> bool:
+    """Whether a model folder holds weights in eight bits; only names are read."""
+    for path in folder.glob("model*.safetensors"):
+        with safe_open(path, framework="pt") as file:
+            if any(name.endswith(SCALE_SUFFIX) for name in file.keys()):  # noqa: SIM118 (the file is no mapping)
+                return True
+    return False
 
 
 transformers.AutoConfig.register(MODEL_TYPE, InsNetHubConfig, exist_ok=True)

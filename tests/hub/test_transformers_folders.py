@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 
 import pytest
 import torch
@@ -9,7 +10,8 @@ import torch
 import insnet
 from insnet.families import FAMILIES
 from insnet.families.generator import LossContext
-from insnet.families.storage import load_model, save_model
+from insnet.families.quantize import SCALE_SUFFIX, quantized, restored
+from insnet.families.storage import WEIGHTS_FILE, load_model, save_model, write_tensors
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import Tokenizer, TokenizerConfig
 from insnet.tour import sentences
@@ -129,3 +131,14 @@ def test_a_model_from_a_config_alone_can_learn(folder):
     model = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(folder))
     assert model(TEXTS).loss.isfinite()
     assert model.get_input_embeddings() is model.family.embedding
+
+
+def test_weights_in_eight_bits_are_restored_and_saved_in_full(folder, hub_model, tmp_path):
+    shutil.copytree(folder, tmp_path / "small")
+    stored = quantized(hub_model.state_dict())
+    assert any(name.endswith(SCALE_SUFFIX) for name in stored)
+    write_tensors(tmp_path / "small" / WEIGHTS_FILE, stored)
+    model = transformers.AutoModel.from_pretrained(tmp_path / "small")
+    assert all(torch.equal(tensor, model.state_dict()[name]) for name, tensor in restored(stored).items())
+    model.save_pretrained(tmp_path / "full")
+    assert same_weights(insnet.load(tmp_path / "full", device="cpu").family, model)

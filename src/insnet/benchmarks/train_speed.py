@@ -116,7 +116,7 @@ def training_step(
     """One whole update: forward, backward and AdamW."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=device.type == "cuda")
     dtype, context = _dtype(config, device), LossContext()
-    losses = torch.compile(model.losses) if config.compile else model.losses
+    losses = torch.compile(model.losses, dynamic=False) if config.compile else model.losses
 
     def step() -> None:
         with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
