@@ -1,0 +1,160 @@
+"""Checkpoints: folders that appear whole or not at all, without pickle.
+
+checkpoints/step-00000120/ holds model.safetensors, optimizer.safetensors (AdamW's moments by parameter name) and
+state.json. Randomness needs no state: all of it is a function of the update.
+"""
+
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from insnet.families.storage import WEIGHTS_FILE, check_tensors, load_weights, read_tensors, write_tensors
+from insnet.files import read_json_object, write_atomically
+
+_FORMAT = "insnet-checkpoint-1"
+_OPTIMIZER_FILE, _STATE_FILE = "optimizer.safetensors", "state.json"
+_MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+_PREFIX, _PARTIAL = "step-", ".partial-"
+_KEPT = 2  # one to resume from, and one before it should the disk have spoilt the newest
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands."""
+
+    update: int
+    """Updates done."""
+    batches: int
+    """Batches seen, over all processes: the next one's global index."""
+    best_update: int
+    """The update of the best evaluation, 0 if there was none."""
+    best_loss: float | None
+    """The best valid loss."""
+    evaluations_without_gain: int
+    """Evaluations since the best one."""
+    seconds: float
+    """Time spent training, over all restarts."""
+    tokens: int
+    """Insertions learned from."""
+    recipe: str
+    """The recipe's fingerprint."""
+    data: str
+    """The prepared data's fingerprint."""
+    finished: bool
+    """Whether training has come to its end."""
+
+
+def save_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> Path:
+    """The checkpoint written under `folder`; older ones are removed once it is safely on disk."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{_PREFIX}{progress.update:08d}"
+    if not target.exists():  # an update's checkpoint is always the same
+        for leftover in folder.glob(f"{_PARTIAL}*"):
+            shutil.rmtree(leftover)
+        partial = folder / f"{_PARTIAL}{target.name}"
+        partial.mkdir()
+        write_tensors(partial / WEIGHTS_FILE, model.state_dict())
+        write_tensors(partial / _OPTIMIZER_FILE, optimizer_tensors(model, optimizer))
+        state = {"format": _FORMAT, **dataclasses.asdict(progress)}
+        write_atomically(partial / _STATE_FILE, json.dumps(state, indent=2) + "\n")
+        _sync_folder(partial)
+        os.rename(partial, target)
+        _sync_folder(folder)
+    _prune(folder)
+    return target
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The checkpoint with the most updates, or None; half-written ones have another name and don't count."""
+    return max(_checkpoints(folder), default=None)
+
+
+def read_progress(checkpoint: Path) -> Progress:
+    """Where the run stood; a damaged or foreign checkpoint is a ValueError."""
+    with _told_how_to_go_on(checkpoint):
+        state = read_json_object(checkpoint / _STATE_FILE)
+        if state.pop("format", None) != _FORMAT:
+            raise ValueError(f"{checkpoint / _STATE_FILE} was not written by this program")
+        if state.keys() != {field.name for field in dataclasses.fields(Progress)}:
+            raise ValueError(f"{checkpoint / _STATE_FILE} has other fields than a checkpoint's")
+        progress = Progress(**state)
+        if checkpoint.name != f"{_PREFIX}{progress.update:08d}":
+            raise ValueError(f"{checkpoint / _STATE_FILE} is of update {progress.update}, its folder is not")
+        return progress
+
+
+def load_checkpoint(checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Fill model and optimizer from a checkpoint; a damaged or foreign one is a ValueError."""
+    with _told_how_to_go_on(checkpoint):
+        load_weights(model, checkpoint)
+        _fill_optimizer(model, optimizer, checkpoint / _OPTIMIZER_FILE)
+
+
+def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """AdamW's state as one flat table: "NAME.exp_avg" and so on. Parameters that never had a gradient have none."""
+    tensors: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        state: Mapping[str, Any] = optimizer.state.get(parameter, {})
+        tensors.update({f"{name}.{moment}": state[moment] for moment in _MOMENTS if moment in state})
+    return tensors
+
+
+def _fill_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, path: Path) -> None:
+    tensors = read_tensors(path)
+    parameters = dict(model.named_parameters())
+    shapes = {}
+    for name in {key.rpartition(".")[0] for key in tensors} & parameters.keys():
+        shape = tuple(parameters[name].shape)
+        shapes.update({f"{name}.exp_avg": shape, f"{name}.exp_avg_sq": shape, f"{name}.step": ()})
+    check_tensors(tensors, shapes, path)
+    name_of_parameter = {parameter: name for name, parameter in parameters.items()}
+    in_order = [name_of_parameter[parameter] for group in optimizer.param_groups for parameter in group["params"]]
+    content = optimizer.state_dict()
+    content["state"] = {
+        index: {moment: tensors[f"{name}.{moment}"] for moment in _MOMENTS}
+        for index, name in enumerate(in_order)
+        if f"{name}.step" in tensors
+    }
+    optimizer.load_state_dict(content)
+
+
+@contextmanager
+def _told_how_to_go_on(checkpoint: Path) -> Iterator[None]:
+    """Adds to a ValueError which folder to remove: going on from an older checkpoint must be a person's choice."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(
+            f"the newest checkpoint {checkpoint} is damaged or of another run: {error}. Remove that folder to go on "
+            "from the one before it, or from the beginning if there is none"
+        ) from None
+
+
+def _prune(folder: Path) -> None:
+    """Leave the newest checkpoints only; a killed removal leaves nothing that looks like a checkpoint."""
+    for path in sorted(_checkpoints(folder))[:-_KEPT]:
+        leftover = folder / f"{_PARTIAL}{path.name}"
+        os.rename(path, leftover)
+        shutil.rmtree(leftover)
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return [path for path in folder.glob(f"{_PREFIX}*") if path.is_dir()]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes names in a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,53 @@
+"""Where training runs, and who may ask it to stop."""
+
+import importlib.util
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import torch
+
+from insnet.training.recipe import TrainConfig
+
+
+def make_accelerator(config: TrainConfig) -> Any:
+    """accelerate's Accelerator for this process, one of several if torchrun or accelerate started it."""
+    if importlib.util.find_spec("accelerate") is None:
+        raise ValueError("training needs the accelerate package: pip install 'insnet[train]'")
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+
+    has_gpu = torch.cuda.is_available()
+    if config.device == "cuda" and not has_gpu:
+        raise ValueError("train.device is 'cuda', but torch sees no GPU here: set it to 'auto' or 'cpu'")
+    on_gpu = has_gpu and config.device != "cpu"
+    if config.precision == "bf16" and not on_gpu:
+        raise ValueError("train.precision 'bf16' needs a GPU: set it to 'auto' or 'float32'")
+    if AcceleratorState._shared_state and not torch.distributed.is_initialized():
+        AcceleratorState._reset_state(reset_partial_state=True)  # an earlier run of this process may have used another
+    return Accelerator(mixed_precision="bf16" if on_gpu and config.precision != "float32" else "no", cpu=not on_gpu)
+
+
+@contextmanager
+def stop_requests() -> Iterator[Callable[[], bool]]:
+    """A function that says whether Ctrl-C or a polite kill came; a second one stops at once.
+
+    Signals reach the main thread only; elsewhere nobody can ask.
+    """
+    asked = threading.Event()
+    before: dict[signal.Signals, Any] = {}
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        asked.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

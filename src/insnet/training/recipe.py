@@ -1,0 +1,206 @@
+"""A recipe: one TOML file that says everything a training run depends on.
+
+Relative paths are relative to the current directory, as everything else on a command line is.
+"""
+
+import dataclasses
+import hashlib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from insnet.families import FAMILIES
+from insnet.text.given import GivenPolicy
+from insnet.text.tokenizer import TokenizerConfig
+from insnet.training.tables import from_table, parse_override, refuse_unknown, toml_text
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where the text is, and what is made of it."""
+
+    folder: str
+    """The folder with train.txt and valid.txt (or .txt.xz, .txt.gz)."""
+    prepared: str
+    """The folder for the tokenizer and the token shards that `prepare` makes."""
+    max_tokens: int = 128
+    """Sentences with more tokens are left out."""
+    keyword_method: Literal["auto", "yake", "tfidf", "none"] = "auto"
+    """How keyword candidates are found; `none` flags nothing, so that given words are drawn from all words."""
+    keywords: int = 7
+    """How many keywords a text has at most."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "max_tokens")
+        _at_least(self, 0, "keywords")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Which model is trained."""
+
+    family: str
+    """One of insnet.families.FAMILIES."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of that family's Config; the vocabulary's size comes from the tokenizer."""
+
+    def __post_init__(self) -> None:
+        refuse_unknown(self.family, FAMILIES, "family")
+        self.for_vocabulary(_ANY_VOCABULARY)
+
+    def for_vocabulary(self, size: int) -> Any:
+        """The family's Config."""
+        kind: type[Any] = FAMILIES[self.family].Config
+        return from_table(kind, self.settings, "model", given={"vocabulary_size": size})
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained."""
+
+    updates: int
+    """Updates until the learning rate has fallen to 0."""
+    token_budget: int = 16384
+    """Tokens of a batch, padding included; an update sees `accumulate` batches on every process."""
+    learning_rate: float = 2e-4
+    """The peak, reached after the warm-up."""
+    warmup_updates: int = 1000
+    """Updates over which the learning rate rises."""
+    weight_decay: float = 0.02
+    """AdamW's decay of matrices; biases and norms are left alone."""
+    clip: float = 1.0
+    """Gradients with a larger norm are scaled down to it; 0 switches clipping off."""
+    accumulate: int = 1
+    """Batches whose gradients are summed before an update."""
+    evaluate_every: int = 1000
+    """Updates between two evaluations on the valid split."""
+    checkpoint_every: int = 1000
+    """Updates between two checkpoints: what a killed run loses at most."""
+    patience: int = 5
+    """Evaluations without a better valid loss before training ends early; 0 never ends early."""
+    seed: int = 0
+    """Where all randomness of a run comes from."""
+    compile: bool = False
+    """Compile the losses with torch.compile: slow to start, faster on a GPU."""
+    precision: Literal["auto", "float32", "bf16"] = "auto"
+    """Of activations: `auto` is bf16 on CUDA and float32 elsewhere. Weights are always float32."""
+    max_shapes: int = 6
+    """Padded lengths that may occur: fewer compile faster, more waste less padding."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to train; `auto` takes a GPU if there is one."""
+    log_every: int = 50
+    """Updates between two lines of progress."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "updates", "token_budget", "accumulate", "evaluate_every", "checkpoint_every")
+        _at_least(self, 1, "max_shapes", "log_every")
+        _at_least(self, 0, "warmup_updates", "weight_decay", "clip", "patience", "seed")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate is {self.learning_rate}; expected more than 0")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All tables of a recipe."""
+
+    data: DataConfig
+    tokenizer: TokenizerConfig
+    model: ModelConfig
+    given: GivenPolicy
+    train: TrainConfig
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults for generating with the trained model, written as generation_config.json."""
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """The recipe as plain tables, every default spelt out."""
+        return {
+            "data": dataclasses.asdict(self.data),
+            "tokenizer": dataclasses.asdict(self.tokenizer),
+            "model": {"family": self.model.family, **self._model_fields()},
+            "given": dataclasses.asdict(self.given),
+            "train": dataclasses.asdict(self.train),
+            "generation": dict(self.generation),
+        }
+
+    def to_toml(self) -> str:
+        """The recipe as a TOML file that `load_recipe` reads back."""
+        return toml_text(self.tables())
+
+    def fingerprint(self) -> str:
+        """The same for runs that learn the same thing: what may change on resuming is left out."""
+        return hashlib.sha256(toml_text(self.binding_tables()).encode()).hexdigest()[:32]
+
+    def binding_tables(self) -> dict[str, dict[str, Any]]:
+        """What a resumed run may not change."""
+        return {
+            name: {key: value for key, value in table.items() if (name, key) not in _FREE_ON_RESUME}
+            for name, table in self.tables().items()
+            if name != "generation"
+        }
+
+    def _model_fields(self) -> dict[str, Any]:
+        fields = dataclasses.asdict(self.model.for_vocabulary(_ANY_VOCABULARY))
+        return {name: value for name, value in fields.items() if name != "vocabulary_size"}
+
+
+def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe of a TOML file, changed by settings such as "train.updates=100"."""
+    path = Path(path)
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"there is no recipe {path}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path} cannot be read as TOML: {error}") from None
+    try:
+        return recipe_of_tables(tables, overrides)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def recipe_of_tables(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe of parsed TOML."""
+    names = [table.name for table in dataclasses.fields(Recipe)]
+    tables = {name: _table(name, content) for name, content in tables.items()}
+    for table, key, value in map(parse_override, overrides):
+        tables.setdefault(table, {})[key] = value
+    for name in tables:
+        refuse_unknown(name, names, "table")
+    for name in ("data", "tokenizer", "model", "train"):
+        if name not in tables:
+            raise ValueError(f"the recipe lacks the table [{name}]: add it")
+    model = tables["model"]
+    if not isinstance(model.get("family"), str):
+        raise ValueError(f"[model] needs a family, one of {', '.join(FAMILIES)}")
+    settings = {key: value for key, value in model.items() if key != "family"}
+    return Recipe(
+        data=from_table(DataConfig, tables["data"], "data"),
+        tokenizer=from_table(TokenizerConfig, tables["tokenizer"], "tokenizer"),
+        model=ModelConfig(model["family"], settings),
+        given=from_table(GivenPolicy, tables.get("given", {}), "given"),
+        train=from_table(TrainConfig, tables["train"], "train"),
+        generation=tables.get("generation", {}),
+    )
+
+
+def _table(name: str, content: Any) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise ValueError(f"{name!r} stands outside a table: put it under a heading such as [train]")
+    return dict(content)
+
+
+def _at_least(config: Any, smallest: int, *names: str) -> None:
+    for name in names:
+        if getattr(config, name) < smallest:
+            raise ValueError(f"{name} is {getattr(config, name)}; expected {smallest} or more")
+
+
+_ANY_VOCABULARY = 1 << 20  # settings are checked before a tokenizer exists
+_FREE_ON_RESUME = {
+    ("data", "folder"),  # content is compared instead
+    ("data", "prepared"),
+    *(("train", name) for name in ("updates", "patience", "evaluate_every", "checkpoint_every", "log_every")),
+    *(("train", name) for name in ("device", "compile", "precision", "accumulate")),  # see the trainer for the last
+}

@@ -1,0 +1,111 @@
+"""A run folder: who may write into it, and the model folder that grows in it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from insnet.families.generator import Generator
+from insnet.families.storage import config_of_model, save_model
+from insnet.files import write_atomically
+from insnet.training.checkpoint import newest_checkpoint, read_progress
+from insnet.training.prepare import Prepared
+from insnet.training.recipe import Recipe, load_recipe
+
+RECIPE_FILE = "recipe.toml"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of checkpoints."""
+        return self.path / "checkpoints"
+
+    def newest(self) -> Path | None:
+        """The newest checkpoint."""
+        return newest_checkpoint(self.checkpoints)
+
+    def is_untouched(self) -> bool:
+        """Whether nobody has written here yet; dot files are what a killed writer may have left."""
+        return not self.path.exists() or (
+            self.path.is_dir() and all(path.name.startswith(".") for path in self.path.iterdir())
+        )
+
+    def refuse_if_taken(self, recipe: Recipe, *, resume: bool) -> None:
+        """A ValueError if the folder holds something else than the run to be started or resumed."""
+        if self.is_untouched():
+            return
+        if not (self.path / RECIPE_FILE).is_file():
+            raise ValueError(f"{self.path} holds something else than a training run: choose another output folder")
+        if not resume:
+            raise ValueError(
+                f"{self.path} already holds a run {self._standing()}: go on with --resume, choose another output "
+                "folder, or remove this one"
+            )
+        self._refuse_another_recipe(recipe)
+
+    def _standing(self) -> str:
+        newest = self.newest()
+        if newest is None:
+            return "without a checkpoint"
+        progress = read_progress(newest)
+        return f"that {'finished' if progress.finished else 'stands'} at update {progress.update}"
+
+    def _refuse_another_recipe(self, recipe: Recipe) -> None:
+        before, now = load_recipe(self.path / RECIPE_FILE).binding_tables(), recipe.binding_tables()
+        for table, values in now.items():
+            for key in sorted({*values, *before[table]}):
+                was, is_now = before[table].get(key), values.get(key)
+                if was != is_now:
+                    raise ValueError(
+                        f"{self.path} cannot be resumed: {table}.{key} was {was!r} and is {is_now!r} now; "
+                        "set it back, or start a new run in another folder"
+                    )
+
+    def write_settings(self, recipe: Recipe, prepared: Prepared) -> None:
+        """The recipe first: it marks the folder as this run's."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path / RECIPE_FILE, recipe.to_toml())
+        prepared.tokenizer.save(self.path)
+        generation = json.dumps(dict(recipe.generation), indent=2, ensure_ascii=False)
+        write_atomically(self.path / "generation_config.json", generation + "\n")
+
+    def write_model(
+        self, model: Generator, recipe: Recipe, prepared: Prepared, update: int, losses: Mapping[str, float]
+    ) -> None:
+        """The model as it is now, with its card."""
+        save_model(self.path, model)
+        write_atomically(self.path / "README.md", _model_card(model, recipe, prepared, update, losses))
+
+
+def _model_card(model: Generator, recipe: Recipe, prepared: Prepared, update: int, losses: Mapping[str, float]) -> str:
+    config: dict[str, Any] = config_of_model(model)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    rows = "\n".join(f"| {name} | {value:.4f} |" for name, value in losses.items())
+    train, valid = prepared.train.summary, prepared.valid.summary
+    return f"""---
+library_name: insnet
+pipeline_tag: text-generation
+tags: [{", ".join(dict.fromkeys(("insnet", config["family"])))}]
+---
+# A model of the family {config["family"]}
+
+Generates text from keywords: `insnet generate --model FOLDER word word ...`.
+
+- Size: {parameters:,} parameters, a vocabulary of {prepared.tokenizer.size:,} tokens ({recipe.tokenizer.kind}).
+- Data: {Path(recipe.data.folder).name}, {train.sentences:,} sentences ({train.tokens:,} tokens) to learn from and \
+{valid.sentences:,} to choose the best update on.
+- Training: best after update {update} of {recipe.train.updates}; every setting is in recipe.toml.
+
+| on the valid split | nats per decision |
+|---|---|
+{rows}
+
+Licence and intended use: not stated; fill in before publishing.
+"""

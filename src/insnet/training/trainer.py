@@ -1,0 +1,321 @@
+"""The one training loop.
+
+Everything random is a function of the seed and a batch's global index, so that a run that was killed and resumed, or
+spread over another number of processes, sees the same batches, orders and dropout.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from insnet import randomness
+from insnet.families import FAMILIES
+from insnet.families.generator import Generator
+from insnet.families.storage import load_weights
+from insnet.text.batching import Batches, BatchingConfig, TokenBatch
+from insnet.text.tokenizer import Tokenizer
+from insnet.training.checkpoint import Progress, load_checkpoint, read_progress, save_checkpoint
+from insnet.training.devices import make_accelerator, stop_requests
+from insnet.training.events import Ended, Evaluated, Listener, Notice, Saved, Started, Updated, console
+from insnet.training.metrics import Metrics
+from insnet.training.prepare import Prepared, is_prepared, load_prepared, prepare
+from insnet.training.recipe import Recipe
+from insnet.training.run_folder import RunFolder
+from insnet.training.schedule import learning_rate_share
+from insnet.training.updates import (
+    SummedLosses,
+    clip_gradients,
+    compute_gradients,
+    evaluate,
+    make_optimizer,
+    means_of_totals,
+)
+
+_WEIGHTS = 402  # the stream of noise that initial weights are drawn from
+Status = Literal["finished", "stopped early", "interrupted"]
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """How a run ended."""
+
+    output: Path
+    """The run folder, which is also the model folder."""
+    status: Status
+    """`stopped early` when the valid loss no longer fell; `interrupted` when it can be resumed."""
+    update: int
+    """Updates done."""
+    best_update: int
+    """The update whose model was kept."""
+    best_loss: float | None
+    """Its valid loss: nats over insertions."""
+    tokens: int
+    """Insertions learned from."""
+    seconds: float
+    """Time spent, over all restarts."""
+
+
+def train(
+    recipe: Recipe,
+    *,
+    output: str | Path,
+    resume: bool = False,
+    start_from: str | Path | None = None,
+    on_event: Listener | None = None,
+) -> TrainingSummary:
+    """A model trained by a recipe into the run folder `output`; started by torchrun or accelerate, on all processes.
+
+    `start_from` takes weights and tokenizer from another model folder. `on_event` hears what happens, instead of the
+    terminal.
+    """
+    accelerator = make_accelerator(recipe.train)
+    folder = RunFolder(Path(output))
+    tell: Listener = _tell_nobody
+    if accelerator.is_main_process:
+        tell = on_event or console()
+        folder.refuse_if_taken(recipe, resume=resume)
+    prepared = _prepared(recipe, accelerator, start_from, tell)
+    if accelerator.is_main_process:
+        folder.write_settings(recipe, prepared)
+    accelerator.wait_for_everyone()
+    return _Trainer(recipe, prepared, folder, accelerator, start_from, tell).run()
+
+
+class _Trainer:
+    """A run in progress."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        prepared: Prepared,
+        folder: RunFolder,
+        accelerator: Any,
+        start_from: str | Path | None,
+        tell: Listener,
+    ) -> None:
+        self.config, self.recipe, self.prepared, self.folder = recipe.train, recipe, prepared, folder
+        self.accelerator, self.tell = accelerator, tell
+        rank, world = accelerator.process_index, accelerator.num_processes
+        starts_word = prepared.tokenizer.lexicon()["starts_word"]
+        batching = BatchingConfig(self.config.token_budget, self.config.max_shapes, self.config.seed)
+        # Every process counts all batches and picks its own, so that their order does not depend on the processes.
+        self.batches = Batches(prepared.train, batching, recipe.given, starts_word)
+        self.valid = Batches(prepared.valid, batching, recipe.given, starts_word, rank, world)
+        self.batches_an_update = self.config.accumulate * int(world)
+        self.model = _new_model(recipe, prepared, start_from).to(accelerator.device)
+        self.optimizer = make_optimizer(
+            self.model, learning_rate=self.config.learning_rate, weight_decay=self.config.weight_decay
+        )
+        self.progress = self._restored_progress()
+        self.losses = SummedLosses(self.model, compile_losses=self.config.compile, shapes=len(self.batches.shapes))
+        self.module = accelerator.prepare(self.losses)
+        self.metrics: Metrics | None = None
+        self.clock = time.perf_counter()
+        self.pending: list[tuple[int, Tensor, Tensor]] = []
+        """Update, totals and gradient norm of updates not yet written: reading them waits for the device."""
+
+    def run(self) -> TrainingSummary:
+        """Trains until the end, or until somebody asks to stop."""
+        status = self._end_reached()
+        if status is not None:
+            self.tell(Notice(f"nothing left to do: the run {status} at update {self.progress.update}"))
+        else:
+            status = self._train()
+        done = self.progress
+        return TrainingSummary(
+            self.folder.path, status, done.update, done.best_update, done.best_loss, done.tokens, done.seconds
+        )
+
+    def _train(self) -> Status:
+        if self.accelerator.is_main_process:
+            self.metrics = Metrics(self.folder.path, after_update=self.progress.update)
+        self._tell_start()
+        status: str = "failed"
+        self.clock = time.perf_counter()
+        try:
+            status = ended = self._loop()
+        finally:
+            if self.metrics is not None:
+                self.metrics.close()
+            self.tell(Ended(status, self.progress.update, self.progress.seconds))
+        if ended == "interrupted":
+            self.tell(Notice(f"go on with --resume; everything so far is in {self.folder.path}"))
+        self.accelerator.wait_for_everyone()
+        return ended
+
+    def _loop(self) -> Status:
+        status: Status | None = None
+        self.module.train()
+        with stop_requests() as stop_requested:
+            while status is None:
+                self._update()
+                update = self.progress.update
+                if update % self.config.evaluate_every == 0 or update >= self.config.updates:
+                    self._evaluate()
+                status = self._end_reached()
+                if status is None and self._anywhere(stop_requested()):
+                    status = "interrupted"
+                if status is not None or update % self.config.checkpoint_every == 0:
+                    self._checkpoint(finished=status in ("finished", "stopped early"))
+                elif update % self.config.log_every == 0:
+                    self._write_pending()
+        return status
+
+    def _update(self) -> None:
+        """One step of the optimizer."""
+        update = self.progress.update
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate(update)
+        totals = compute_gradients(
+            self.accelerator,
+            self.module,
+            list(self._batches_of_update(update)),
+            constant=float(self.config.token_budget),
+            seed=self.config.seed,
+            progress=update / self.config.updates,
+        )
+        norm = clip_gradients(self.model, self.config.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.pending.append((update, totals, norm))
+        self.progress = replace(self.progress, update=update + 1, batches=(update + 1) * self.batches_an_update)
+
+    def _batches_of_update(self, update: int) -> Iterator[tuple[int, TokenBatch]]:
+        """This process's batches of an update, with their global indices."""
+        first = update * self.batches_an_update + self.accelerator.process_index
+        for number in range(self.config.accumulate):
+            index = first + number * self.accelerator.num_processes
+            yield index, self.batches.at(*divmod(index, self.batches.updates_per_epoch))
+
+    def _evaluate(self) -> None:
+        """Measures the valid split, and keeps the model if it is the best so far."""
+        self._write_pending()
+        update = self.progress.update
+        losses = evaluate(self.accelerator, self.module, self.valid.in_order(), progress=update / self.config.updates)
+        is_best = self.progress.best_loss is None or losses["loss"] < self.progress.best_loss
+        if is_best:
+            self.progress = replace(
+                self.progress, best_loss=losses["loss"], best_update=update, evaluations_without_gain=0
+            )
+        else:
+            in_vain = self.progress.evaluations_without_gain + 1
+            self.progress = replace(self.progress, evaluations_without_gain=in_vain)
+        if self.metrics is not None:
+            self.metrics.write(update, {f"valid_{name}": value for name, value in losses.items()})
+            if is_best:
+                self.folder.write_model(self.model, self.recipe, self.prepared, update, losses)
+        self._lap()
+        self.tell(Evaluated(update, losses, is_best))
+
+    def _checkpoint(self, *, finished: bool) -> None:
+        self._write_pending()
+        self.progress = replace(self.progress, finished=finished)
+        if self.metrics is not None:
+            self.metrics.flush()
+            path = save_checkpoint(self.folder.checkpoints, self.model, self.optimizer, self.progress)
+            self.tell(Saved(self.progress.update, path))
+        self._lap()
+
+    def _write_pending(self) -> None:
+        """Writes what the last updates measured; a loss that is not a number ends the run."""
+        if not self.pending:
+            return
+        before = self.progress.tokens
+        for update, totals, norm in self.pending:
+            losses = means_of_totals(self.losses.names, totals)
+            _refuse_divergence(update + 1, losses["loss"], norm.item())
+            tokens = self.progress.tokens + int(self.losses.token_count(totals))
+            self.progress = replace(self.progress, tokens=tokens)
+            rate = self._learning_rate(update)
+            if self.metrics is not None:
+                values = {"gradient_norm": norm.item(), "learning_rate": rate, "tokens": tokens}
+                self.metrics.write(update + 1, {**losses, **values})
+        self.pending = []
+        pace = (self.progress.tokens - before) / self._lap()
+        self.tell(Updated(self.progress.update, self.config.updates, losses, rate, pace))
+
+    def _learning_rate(self, update: int) -> float:
+        share = learning_rate_share(update, warmup=self.config.warmup_updates, total=self.config.updates)
+        return self.config.learning_rate * share
+
+    def _lap(self) -> float:
+        """Seconds since the last lap, which are added to the run's."""
+        now = time.perf_counter()
+        seconds, self.clock = max(now - self.clock, 1e-9), now
+        self.progress = replace(self.progress, seconds=self.progress.seconds + seconds)
+        return seconds
+
+    def _end_reached(self) -> Status | None:
+        if self.progress.update >= self.config.updates:
+            return "finished"
+        if 0 < self.config.patience <= self.progress.evaluations_without_gain:
+            return "stopped early"
+        return None
+
+    def _anywhere(self, flag: bool) -> bool:
+        """Whether the flag is set on any process: all of them must stop after the same update."""
+        if self.accelerator.num_processes == 1:
+            return flag
+        return bool(self.accelerator.reduce(torch.tensor(float(flag), device=self.accelerator.device), "sum") > 0)
+
+    def _restored_progress(self) -> Progress:
+        """Where the run stands; model and optimizer are filled from the newest checkpoint if there is one."""
+        recipe, data = self.recipe.fingerprint(), self.prepared.fingerprint
+        newest = self.folder.newest()
+        if newest is None:
+            return Progress(0, 0, 0, None, 0, 0.0, 0, recipe, data, False)
+        progress = read_progress(newest)
+        if progress.recipe != recipe or progress.data != data:
+            what = "recipe" if progress.recipe != recipe else "text or tokenizer"
+            raise ValueError(f"{newest} was made with another {what}: start a new run in another folder")
+        if progress.batches != progress.update * self.batches_an_update:
+            raise ValueError(
+                f"{newest} saw {progress.batches // max(progress.update, 1)} batches an update; accumulate x processes "
+                f"is {self.batches_an_update} now: set train.accumulate so that it is the same"
+            )
+        load_checkpoint(newest, self.model, self.optimizer)
+        return progress
+
+    def _tell_start(self) -> None:
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        device, processes = str(self.accelerator.device), int(self.accelerator.num_processes)
+        self.tell(Started(self.progress.update, self.config.updates, parameters, device, processes))
+
+
+def _prepared(recipe: Recipe, accelerator: Any, start_from: str | Path | None, tell: Listener) -> Prepared:
+    """The data: made by the first process where the text is here, and read by all."""
+    if accelerator.is_main_process and not is_prepared(recipe):
+        tokenizer = Tokenizer.load(start_from) if start_from is not None else None
+        prepare(recipe, tokenizer=tokenizer, say=lambda text: tell(Notice(text)))
+    accelerator.wait_for_everyone()
+    return load_prepared(recipe)
+
+
+def _new_model(recipe: Recipe, prepared: Prepared, start_from: str | Path | None) -> Generator:
+    """The model before the first update."""
+    torch.manual_seed(int(randomness.mix(recipe.train.seed, _WEIGHTS)))
+    config = recipe.model.for_vocabulary(prepared.tokenizer.size)
+    model: Generator = FAMILIES[recipe.model.family](config)
+    if start_from is not None:
+        if Tokenizer.load(start_from).fingerprint != prepared.tokenizer.fingerprint:
+            raise ValueError(f"the data was prepared with another tokenizer than {start_from} has: prepare it again")
+        load_weights(model, Path(start_from))
+    return model
+
+
+def _refuse_divergence(update: int, loss: float, norm: float) -> None:
+    if not (math.isfinite(loss) and math.isfinite(norm)):
+        raise ValueError(
+            f"training diverged: the loss of update {update} is {loss}, its gradient's norm {norm}; lower "
+            'train.learning_rate, or set train.precision to "float32"'
+        )
+
+
+def _tell_nobody(event: object) -> None:
+    """For all processes but the first."""

@@ -1,0 +1,127 @@
+"""One update: gradients of many batches as if they were one, and losses of the valid split.
+
+The loss of an update is the sum of all nats over the number of "token" decisions of the whole update: all its
+batches, on all processes. A batch can't know that number, so its nats are divided by a constant, and the summed
+gradients are scaled by that constant over the number once it is known.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from insnet import randomness
+from insnet.families.generator import Generator, LossContext
+from insnet.text.batching import TokenBatch
+
+_DROPOUT = 401  # the stream of noise that a batch's dropout is drawn from
+TOKEN_TERM = "token"
+
+
+class SummedLosses(nn.Module):
+    """A family's losses as a module's forward pass, which is what data parallelism and autocast wrap."""
+
+    def __init__(self, model: Generator, *, compile_losses: bool = False, shapes: int = 1) -> None:
+        super().__init__()
+        self.model = model
+        self.names: list[str] = []
+        """The loss terms, in the order of the totals' rows; known after the first batch."""
+        self._losses = model.losses
+        if compile_losses:
+            torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 2 * shapes + 8)
+            self._losses = torch.compile(model.losses, dynamic=False)
+
+    def forward(self, batch: TokenBatch, progress: float) -> tuple[Tensor, Tensor]:
+        """All nats of a batch as one differentiable number, and (terms, 2) float64: nats and count of each term."""
+        losses = self._losses if self.training else self.model.losses  # the valid split has shapes of its own
+        terms = losses(batch, LossContext(progress))
+        self.names = list(terms)
+        assert TOKEN_TERM in terms
+        nats = torch.stack([term.nats for term in terms.values()])
+        counts = torch.stack([term.count for term in terms.values()])
+        return nats.sum(), torch.stack([nats.detach().double(), counts.double()], dim=1)
+
+    def token_count(self, totals: Tensor) -> Tensor:
+        """The number of "token" decisions in totals (terms, 2)."""
+        return totals[self.names.index(TOKEN_TERM), 1]
+
+
+def compute_gradients(
+    accelerator: Any,
+    module: nn.Module,
+    batches: Sequence[tuple[int, TokenBatch]],
+    *,
+    constant: float,
+    seed: int,
+    progress: float,
+) -> Tensor:
+    """Nats and counts (terms, 2) of the whole update; the gradients of its loss are left in the parameters.
+
+    Each batch comes with its global index, from which dropout is seeded: which process sees it changes nothing. The
+    constant (see above) must be the same on all processes.
+    """
+    losses: SummedLosses = accelerator.unwrap_model(module)
+    parts: list[Tensor] = []
+    for number, (index, batch) in enumerate(batches, start=1):
+        torch.manual_seed(int(randomness.mix(seed, _DROPOUT, index)))
+        is_last = number == len(batches)
+        with nullcontext() if is_last else accelerator.no_sync(module):
+            nats, part = module(batch.to(accelerator.device), progress)
+            accelerator.backward(nats / constant)
+        parts.append(part)
+    totals: Tensor = accelerator.reduce(torch.stack(parts).sum(dim=0), "sum")
+    # Data parallelism has averaged over the processes, where a sum was wanted.
+    scale = accelerator.num_processes * constant / losses.token_count(totals).clamp_min(1)
+    _scale_gradients(module, scale)
+    return totals
+
+
+@torch.no_grad()
+def evaluate(
+    accelerator: Any, module: nn.Module, batches: Iterable[TokenBatch], *, progress: float
+) -> dict[str, float]:
+    """The valid split's nats per decision of each term, and "loss": all nats over "token" decisions."""
+    losses: SummedLosses = accelerator.unwrap_model(module)
+    was_training = losses.training
+    losses.eval()
+    totals = torch.zeros(0)
+    for batch in batches:
+        # Not through data parallelism: processes may have different numbers of batches.
+        part = losses(batch.to(accelerator.device), progress)[1]
+        totals = part if not len(totals) else totals + part
+    losses.train(was_training)
+    totals = (
+        totals if len(totals) else torch.zeros(len(losses.names), 2, dtype=torch.float64, device=accelerator.device)
+    )
+    return means_of_totals(losses.names, accelerator.reduce(totals, "sum"))
+
+
+def means_of_totals(names: list[str], totals: Tensor) -> dict[str, float]:
+    """Nats per decision of each term, and "loss": all nats over "token" decisions."""
+    rows = dict(zip(names, totals.tolist(), strict=True))
+    means = {name: nats / max(count, 1) for name, (nats, count) in rows.items()}
+    return {"loss": sum(nats for nats, _ in rows.values()) / max(rows[TOKEN_TERM][1], 1), **means}
+
+
+def make_optimizer(model: nn.Module, *, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
+    """AdamW that decays matrices and embeddings only, not biases and norms."""
+    decayed: list[nn.Parameter] = []
+    kept: list[nn.Parameter] = []
+    for name, parameter in model.named_parameters():
+        (kept if parameter.dim() < 2 or name.endswith("bias") else decayed).append(parameter)
+    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
+    is_on_gpu = all(parameter.is_cuda for parameter in model.parameters())
+    return torch.optim.AdamW([group for group in groups if group["params"]], lr=learning_rate, fused=is_on_gpu)
+
+
+def clip_gradients(model: nn.Module, clip: float) -> Tensor:
+    """The norm of all gradients, which are scaled down to `clip` if it is larger and `clip` is not 0."""
+    limit = clip if clip > 0 else float("inf")
+    return torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
+
+
+def _scale_gradients(module: nn.Module, scale: Tensor) -> None:
+    gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
+    torch._foreach_mul_(gradients, scale.to(gradients[0].dtype))
