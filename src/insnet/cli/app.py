@@ -1,0 +1,99 @@
+"""The program `insnet`: its commands, and how it ends: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+
+import errno
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from insnet.cli.benchmark import app as benchmark
+from insnet.cli.evaluate import evaluate
+from insnet.cli.generate import generate, infill
+from insnet.cli.models import models
+from insnet.cli.score import score
+from insnet.cli.train import finetune, prepare, train
+
+_EXTRA_OF_PACKAGE = {"accelerate": "train", "tensorboard": "train", "transformers": "hf", "yake": "keywords"}
+
+app = typer.Typer(
+    help="Insertion-based text generation: keywords in, a sentence that holds every one of them out.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(generate)
+app.command()(infill)
+app.command()(score)
+app.command()(prepare)
+app.command()(train)
+app.command()(finetune)
+app.command()(evaluate)
+app.add_typer(benchmark, name="benchmark")
+app.command()(models)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            typer.echo(f"insnet {version('insnet')}")
+        except PackageNotFoundError:
+            typer.echo("insnet, run from its source tree")
+        raise typer.Exit
+
+
+@app.callback()
+def insnet(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Insertion-based text generation: keywords in, a sentence that holds every one of them out."""
+
+
+def main() -> NoReturn:
+    """Runs the command line and leaves with its exit code; a user's mistake is told in one line."""
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _leave_quietly()
+    sys.exit(code)
+
+
+def _run() -> int | str | None:
+    try:
+        app(prog_name="insnet")
+    except SystemExit as end:
+        return end.code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        raise
+    except ModuleNotFoundError as error:
+        extra = _EXTRA_OF_PACKAGE.get((error.name or "").split(".")[0])
+        if extra is None:
+            raise
+        return _fail(f"this needs the package {error.name}: pip install 'insnet[{extra}]'")
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise BrokenPipeError from None
+        name = "" if error.filename is None else f"{error.filename}: "
+        return _fail(f"{name}{error.strerror or error}")
+    except ValueError as error:
+        return _fail(str(error))
+    return 0
+
+
+def _fail(reason: str) -> int:
+    print(f"error: {' '.join(reason.split())}", file=sys.stderr)
+    return 1
+
+
+def _leave_quietly() -> int:
+    """The reader of our output is gone: what is still buffered goes nowhere, so that leaving says nothing either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1

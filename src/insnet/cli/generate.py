@@ -1,0 +1,161 @@
+"""`insnet generate` and `insnet infill`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from insnet.cli import options, terminal
+
+if TYPE_CHECKING:
+    from insnet.model import Model, Result
+
+
+def generate(
+    keywords: Annotated[
+        list[str] | None, typer.Argument(help="Words that must appear, in this order; a quoted phrase stays whole.")
+    ] = None,
+    samples: options.SamplesOption = 1,
+    seed: options.SeedOption = None,
+    watch: Annotated[bool, typer.Option("--watch", help="See the sentence grow, step by step.")] = False,
+    as_json: options.JsonOption = False,
+    trace: options.TraceOption = False,
+    length: options.LengthOption = None,
+    ban: options.BanOption = None,
+    any_order: Annotated[
+        bool, typer.Option("--any-order", help="Let the keywords come in whatever order reads best.")
+    ] = False,
+    mode: options.ModeOption = options.Mode.sequential,
+    input_file: Annotated[
+        Path | None,
+        typer.Option("--input", metavar="FILE", help="One keyword list a line, parted by tabs or else by spaces."),
+    ] = None,
+    output_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="With --input: JSON lines, or plain text for a name in .txt. Run again, it goes on where it was.",
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="With --output: start anew.")] = False,
+    batch_size: options.BatchSizeOption = 64,
+    model: options.ModelOption = None,
+    device: options.DeviceOption = options.Device.auto,
+    temperature: options.TemperatureOption = None,
+    top_k: options.TopKOption = None,
+    top_p: options.TopPOption = None,
+    slot_mass: options.SlotMassOption = None,
+    stopping: options.StoppingOption = None,
+) -> None:
+    """Write a sentence that holds every keyword, in the given order.
+
+    insnet generate "new york" pizza -n 5 --seed 7
+    """
+    _check_usage(keywords, input_file, output_file, watch=watch, as_json=as_json, trace=trace, overwrite=overwrite)
+    settings = options.decoding_settings(
+        length=options.parse_length(length),
+        banned=tuple(ban or ()),
+        any_order=any_order,
+        mode=mode,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        slot_mass=slot_mass,
+        stopping=stopping,
+    )
+    if input_file is not None:
+        from insnet.cli.keyword_file import FileJob, write_file
+
+        job = FileJob(input_file, output_file, samples, seed, batch_size, settings, as_json=as_json, trace=trace)
+        write_file(job, model, device, overwrite=overwrite)
+        return
+    from insnet.shelf import load
+
+    settings = {**settings, "seed": seed, "batch_size": batch_size}
+    writer = load(model, device=device)
+    if watch:
+        _watch(writer, keywords or [], samples, settings)
+    else:
+        _print(writer.generate(keywords or [], num_samples=samples, **settings), as_json=as_json, trace=trace)
+
+
+def infill(
+    text: Annotated[str, typer.Argument(help='Text with blanks: "The ___ sat on ___ ."')],
+    samples: options.SamplesOption = 1,
+    seed: options.SeedOption = None,
+    as_json: options.JsonOption = False,
+    trace: options.TraceOption = False,
+    length: options.LengthOption = None,
+    ban: options.BanOption = None,
+    mode: options.ModeOption = options.Mode.sequential,
+    model: options.ModelOption = None,
+    device: options.DeviceOption = options.Device.auto,
+    temperature: options.TemperatureOption = None,
+    top_k: options.TopKOption = None,
+    top_p: options.TopPOption = None,
+    slot_mass: options.SlotMassOption = None,
+    stopping: options.StoppingOption = None,
+) -> None:
+    """Fill the blanks (___) of a text and keep all else word for word.
+
+    insnet infill "The ___ sat on ___ ." -n 5
+    """
+    if trace and not as_json:
+        raise typer.BadParameter("--trace is part of the JSON output: add --json")
+    settings = options.decoding_settings(
+        length=options.parse_length(length),
+        banned=tuple(ban or ()),
+        mode=mode,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        slot_mass=slot_mass,
+        stopping=stopping,
+    )
+    from insnet.shelf import load
+
+    results = load(model, device=device).infill(text, num_samples=samples, seed=seed, **settings)
+    _print(results, as_json=as_json, trace=trace)
+
+
+def _check_usage(
+    keywords: list[str] | None,
+    input_file: Path | None,
+    output_file: Path | None,
+    *,
+    watch: bool,
+    as_json: bool,
+    trace: bool,
+    overwrite: bool,
+) -> None:
+    """Refuses options that contradict each other."""
+    if input_file is not None and keywords:
+        raise typer.BadParameter("give keywords or --input, not both")
+    if input_file is None and output_file is not None:
+        raise typer.BadParameter("--output goes with --input; without it the text is printed")
+    if overwrite and output_file is None:
+        raise typer.BadParameter("--overwrite goes with --output")
+    if watch and (as_json or input_file is not None):
+        raise typer.BadParameter("--watch is for one keyword list and a person: leave out --json and --input")
+    writes_json = as_json or (output_file is not None and output_file.suffix != ".txt")
+    if trace and not writes_json:
+        raise typer.BadParameter("--trace is part of the JSON output: add --json")
+
+
+def _watch(model: "Model", keywords: list[str], samples: int, settings: dict[str, Any]) -> None:
+    from insnet.cli.watch import watch
+
+    if samples == 1 and not settings["any_order"]:
+        watch(model.stream(keywords, **settings), [" ".join(keyword.split()) for keyword in keywords])
+        return
+    for result in model.generate(keywords, num_samples=samples, **settings):
+        watch(result.trace, result.keywords)
+
+
+def _print(results: "list[Result]", *, as_json: bool, trace: bool) -> None:
+    for result in results:
+        if as_json:
+            terminal.print_json(result.as_dict(trace=trace))
+        else:
+            terminal.print_text(result.text, result.keywords)

@@ -1,0 +1,112 @@
+"""`insnet prepare`, `insnet train` and `insnet finetune`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from insnet.cli import options, terminal
+
+if TYPE_CHECKING:
+    from insnet.training.trainer import TrainingSummary
+
+INTERRUPTED = 130
+RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe: one TOML file.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Change the recipe, as in train.updates=100."),
+]
+
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")]
+
+
+def prepare(recipe: RecipeArgument, settings: SetOption = None, as_json: options.JsonOption = False) -> None:
+    """Learn a recipe's tokenizer and turn its text into token shards; what is unchanged is kept.
+
+    insnet prepare recipes/tour.toml
+    """
+    from insnet.training.prepare import prepare as run
+    from insnet.training.recipe import load_recipe
+
+    wanted = load_recipe(recipe, settings or ())
+    prepared = run(wanted, say=terminal.note if as_json else print)
+    if as_json:
+        splits = {
+            name: {"sentences": shards.summary.sentences, "tokens": shards.summary.tokens}
+            for name, shards in (("train", prepared.train), ("valid", prepared.valid))
+        }
+        terminal.print_json({"prepared": wanted.data.prepared, "vocabulary": prepared.tokenizer.size, **splits})
+
+
+def train(
+    recipe: RecipeArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="The run folder; left out, runs/NAME_OF_RECIPE.")
+    ] = None,
+    settings: SetOption = None,
+    resume: ResumeOption = False,
+    seed: Annotated[int | None, typer.Option(help="The same as --set train.seed=SEED.")] = None,
+    device: Annotated[
+        options.Device | None, typer.Option(help="The same as --set train.device=DEVICE.", show_default=False)
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Train a model by a recipe; the run folder is the model folder.
+
+    insnet train recipes/tour.toml --set train.updates=100
+    """
+    from insnet.training.recipe import load_recipe
+    from insnet.training.trainer import train as run
+
+    shorthands = {"train.seed": seed, "train.device": device}
+    given = [f"{name}={value}" for name, value in shorthands.items() if value is not None]
+    wanted = load_recipe(recipe, [*(settings or ()), *given])
+    folder = Path("runs") / recipe.stem if output is None else output
+    _end(run(wanted, output=folder, resume=resume), as_json=as_json)
+
+
+def finetune(
+    text_file: Annotated[Path, typer.Argument(metavar="FILE", help="Your sentences, one a line.")],
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="The folder of the new model.")],
+    model: options.ModelOption = None,
+    epochs: Annotated[float, typer.Option(min=0.0, help="How often to go through the text.")] = 3.0,
+    updates: Annotated[int | None, typer.Option(min=1, help="Updates to make, instead of --epochs.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Left out, a fifth of what the model was trained with.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the run.")] = 0,
+    resume: ResumeOption = False,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Train a model further on your own sentences; one in twenty is set aside to judge by.
+
+    insnet finetune my_sentences.txt --output my_model
+    """
+    from insnet.shelf import find
+
+    if not text_file.is_file():
+        raise ValueError(f"{text_file} does not exist; expected a text file with one sentence a line")
+    folder = find(model)
+    from insnet.training.finetune import finetune as run
+
+    summary = run(
+        text_file,
+        model_folder=folder,
+        output=output,
+        epochs=epochs,
+        updates=updates,
+        learning_rate=learning_rate,
+        seed=seed,
+        resume=resume,
+    )
+    _end(summary, as_json=as_json)
+
+
+def _end(summary: "TrainingSummary", *, as_json: bool) -> None:
+    """Says where the model is, and leaves with 130 if the run was interrupted."""
+    if as_json:
+        terminal.print_json({**vars(summary), "output": str(summary.output)})
+    elif summary.status != "interrupted":
+        terminal.note(f"the model is in {summary.output}: insnet generate --model {summary.output} ...")
+    if summary.status == "interrupted":
+        raise typer.Exit(INTERRUPTED)

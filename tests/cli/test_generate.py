@@ -1,0 +1,146 @@
+"""`insnet generate`, `infill`, `score` and `models`, as their user sees them."""
+
+import re
+
+import pytest
+
+from insnet.cli import watch
+from insnet.cli.options import Stopping, parse_length
+from insnet.decoding.config import STOPPING_RULES
+from insnet.text.words import contains_in_order
+
+
+def test_samples_differ_and_hold_the_keywords_in_order(insnet):
+    ended = insnet("generate", "new york", "captain", "-n", 4, "--seed", 7)
+    texts = ended.out.splitlines()
+    assert ended.code == 0
+    assert len(texts) == len(set(texts)) == 4
+    assert all(contains_in_order(text, ["new york", "captain"]) for text in texts)
+    assert ended.err == ""
+
+
+def test_the_same_seed_gives_the_same_output_and_another_seed_another(insnet):
+    first, again, other = (insnet("generate", "ship", "--seed", seed).out for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_json_has_the_promised_keys_and_the_text_that_is_printed_without_it(insnet):
+    plain = insnet("generate", "ship", "--seed", 5)
+    [result] = insnet("generate", "ship", "--seed", 5, "--json").json_lines()
+    assert list(result) == ["keywords", "text", "tokens", "steps", "log_prob", "finished", "seed"]
+    assert result["text"] + "\n" == plain.out
+    assert (result["keywords"], result["seed"]) == (["ship"], 5)
+
+
+def test_a_trace_has_one_entry_a_step_and_ends_in_the_text(insnet):
+    [result] = insnet("generate", "ship", "--seed", 5, "--json", "--trace").json_lines()
+    assert [entry["step"] for entry in result["trace"]] == list(range(1, result["steps"] + 1))
+    assert all(list(entry) == ["step", "insert", "delete", "text"] for entry in result["trace"])
+    assert result["trace"][-1]["text"] == result["text"]
+
+
+@pytest.mark.parametrize(("option", "least", "most"), [("9:11", 9, 11), ("10", 10, 10), (":8", 1, 8), ("12:", 12, 999)])
+def test_length_bounds_the_words(insnet, option, least, most):
+    ended = insnet("generate", "ship", "--length", option, "-n", 3, "--seed", 1)
+    assert all(least <= len(text.split()) <= most for text in ended.out.splitlines())
+
+
+def test_length_is_read_or_refused_as_wrong_usage(insnet):
+    assert parse_length("15") == (15, 15)
+    for wrong in ("x", ":", "", "1:2:3"):
+        assert insnet("generate", "ship", "--length", wrong).code == 2
+
+
+def test_a_banned_word_is_not_written(insnet):
+    free = insnet("generate", "ship", "--seed", 3, "--length", 12, "--top-k", 1).out
+    banned = next(word for word in re.findall(r"\w+", free) if word != "ship")
+    again = insnet("generate", "ship", "--seed", 3, "--length", 12, "--top-k", 1, "--ban", banned).out
+    assert banned in re.findall(r"\w+", free)
+    assert banned not in re.findall(r"\w+", again)
+
+
+def test_any_order_keeps_every_keyword(insnet):
+    [result] = insnet("generate", "ship", "captain", "rope", "--any-order", "--seed", 3, "--json").json_lines()
+    assert sorted(result["keywords"]) == ["captain", "rope", "ship"]
+
+
+def test_watching_a_pipe_prints_one_line_a_step_and_ends_in_the_text(insnet):
+    [result] = insnet("generate", "ship", "--seed", 5, "--json").json_lines()
+    lines = insnet("generate", "ship", "--seed", 5, "--watch").out.splitlines()
+    assert lines[0].split() == ["0", "ship"]
+    assert len(lines) == result["steps"] + 1
+    assert lines[-1].strip() == f"{result['steps']}  {result['text']}"
+
+
+def test_watching_several_samples_shows_each(insnet):
+    results = insnet("generate", "ship", "-n", 2, "--seed", 5, "--json").json_lines()
+    lines = insnet("generate", "ship", "-n", 2, "--seed", 5, "--watch").out.splitlines()
+    assert len(lines) == sum(result["steps"] + 1 for result in results)
+    assert lines[-1].endswith(results[-1]["text"])
+
+
+def test_watching_a_terminal_redraws_in_colour(insnet, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(watch, "_SECONDS_A_STEP", 0)
+    out = insnet("generate", "ship", "--seed", 5, "--length", 6, "--watch").out
+    assert "\x1b[1;30;42m" in out  # the newest word
+    assert "\x1b[1;36mship" in out  # the required one
+    assert "\x1b[2K" in out  # a line drawn anew
+
+
+@pytest.mark.parametrize(
+    ("previous", "text", "newest"),
+    [
+        ("captain ship", "the captain ship", ["the"]),
+        ("an apple", "an ape apple", ["ape"]),
+        ("bread", "bread,", [","]),
+        ("sail ship", "the sail of ship", ["the", "of"]),
+        ("the sail", "the sailor", ["sailor"]),
+    ],
+)
+def test_the_newest_words_are_highlighted(previous, text, newest):
+    styled = watch.with_newest(text, previous, [])
+    assert [text[span.start : span.end] for span in styled.spans] == newest
+
+
+def test_infill_keeps_the_text_around_blanks(insnet):
+    texts = insnet("infill", "The ___ sat on ___ .", "-n", 3, "--seed", 1).out.splitlines()
+    assert len(texts) == 3
+    assert all(re.fullmatch(r"The.+ sat on.+\s?\.", text) for text in texts)
+
+
+def test_score_says_nats_and_json_says_all(insnet):
+    [score] = insnet("score", "The captain sails .", "--json").json_lines()
+    assert list(score) == ["text", "log_prob", "tokens", "nats_per_token", "is_exact", "unknown_tokens"]
+    assert f"{score['log_prob']:.2f} nats" in insnet("score", "The captain sails .").out
+
+
+def test_score_of_a_file_has_a_line_for_every_line(insnet, tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("The captain sails .\n\nA ship .\n")
+    ended = insnet("score", "--input", path, "--json")
+    first, empty, last = ended.json_lines()
+    assert ended.code == 1
+    assert (first["text"], empty["text"], last["text"]) == ("The captain sails .", "", "A ship .")
+    assert "empty" in empty["error"]
+    assert ended.err.splitlines()[-1] == "error: 1 of 3 lines could not be scored"
+
+
+def test_models_lists_the_shelf(insnet, shelf):
+    [card] = insnet("models", "--json").json_lines()
+    assert list(card) == [
+        "name", "family", "parameters", "size_bytes", "data", "licence", "scores", "is_default",
+    ]  # fmt: skip
+    assert (card["name"], card["is_default"]) == (shelf.name, True)
+    assert shelf.name in insnet("models").out
+
+
+def test_a_model_is_found_by_folder_too(insnet, model_folder):
+    by_folder = insnet("generate", "ship", "--seed", 1, "--model", model_folder).out
+    assert by_folder == insnet("generate", "ship", "--seed", 1).out
+
+
+def test_every_stopping_rule_can_be_asked_for():
+    assert [rule.value for rule in Stopping] == list(STOPPING_RULES)

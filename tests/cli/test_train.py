@@ -1,0 +1,110 @@
+"""`insnet prepare`, `train` and `finetune`: from text files to a model that generates, by commands alone."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from insnet.tour import domain_sentences, write_corpus
+
+RECIPE = """
+[data]
+folder = "{data}"
+prepared = "{prepared}"
+keyword_method = "tfidf"
+
+[tokenizer]
+kind = "word"
+vocabulary_size = 800
+lower_case = false
+
+[model]
+family = "insnet"
+width = 16
+layers = 1
+heads = 2
+
+[train]
+updates = 4
+token_budget = 512
+warmup_updates = 1
+evaluate_every = 2
+checkpoint_every = 2
+log_every = 1
+device = "cpu"
+
+[generation]
+rehearsals = 2
+max_tokens = 30
+"""
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("train")
+    write_corpus(folder / "data", train=60, valid=8, test=4)
+    path = folder / "small.toml"
+    path.write_text(RECIPE.format(data=folder / "data", prepared=folder / "prepared"))
+    return path
+
+
+def test_prepare_train_generate_and_finetune_follow_each_other(insnet, recipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "tokenizer" in insnet("prepare", recipe).out
+    [prepared] = insnet("prepare", recipe, "--json").json_lines()
+    assert prepared["train"]["sentences"] == 60
+    [summary] = insnet("train", recipe, "--json", "--set", "train.updates=3").json_lines()
+    assert summary["update"] == 3
+    assert (summary["status"], summary["output"]) == ("finished", "runs/small")
+    written = insnet("generate", "captain", "--model", "runs/small", "--seed", 1)
+    assert "captain" in written.out.split()
+    sentences = tmp_path / "mine.txt"
+    sentences.write_text("".join(f"{line}\n" for line in domain_sentences(30, 0)))
+    [tuned] = insnet(
+        "finetune", sentences, "--output", "mine", "--model", "runs/small", "--updates", 2, "--json"
+    ).json_lines()
+    assert (tuned["status"], tuned["update"]) == ("finished", 2)
+    assert insnet("generate", "captain", "--model", "mine").code == 0
+
+
+def test_a_run_is_resumed_or_left_alone(insnet, recipe, tmp_path):
+    output = tmp_path / "run"
+    insnet("train", recipe, "--output", output, "--set", "train.updates=2")
+    taken = insnet("train", recipe, "--output", output)
+    assert taken.code == 1
+    assert "--resume" in taken.err
+    [summary] = insnet("train", recipe, "--output", output, "--resume", "--json").json_lines()
+    assert (summary["status"], summary["update"]) == ("finished", 4)
+
+
+def test_shorthands_set_the_recipe(insnet, recipe, tmp_path):
+    insnet("train", recipe, "--output", tmp_path, "--seed", 9, "--device", "cpu", "--set", "train.updates=1")
+    written = (tmp_path / "recipe.toml").read_text()
+    assert "seed = 9" in written
+    assert 'device = "cpu"' in written
+
+
+@pytest.mark.parametrize(("setting", "told"), [("train.updats=3", "updates"), ("updates=3", "TABLE.KEY=VALUE")])
+def test_a_wrong_setting_is_told_in_one_line(insnet, recipe, setting, told):
+    ended = insnet("train", recipe, "--set", setting)
+    [line] = ended.err.splitlines()
+    assert ended.code == 1
+    assert told in line
+
+
+def test_an_interrupted_run_ends_quietly_and_can_go_on(start_insnet, insnet, recipe, tmp_path):
+    output = tmp_path / "run"
+    command = ["train", recipe, "--output", output]
+    process = start_insnet(*command, "--set", "train.updates=100000", "--set", "train.patience=0")
+    metrics = output / "metrics.jsonl"
+    deadline = time.monotonic() + 60
+    while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    done = max(json.loads(line)["update"] for line in metrics.read_text().splitlines())
+    ended = insnet(*command, "--resume", "--json", "--set", f"train.updates={done + 1}")
+    assert ended.json_lines()[0]["update"] == done + 1
