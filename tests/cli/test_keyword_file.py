@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from insnet.cli.resumable import resumable_file
 from insnet.text.words import contains_in_order
 
 LISTS = [["captain", "ship"], ["new york", "pizza"], [], ["baker", "bread", "market"], ["rope"]]
@@ -83,7 +84,7 @@ def test_a_file_cut_anywhere_is_completed_to_the_same_file(insnet, keywords, tmp
 
 def test_a_killed_run_goes_on_where_it_was(insnet, start_insnet, model_folder, tmp_path):
     keywords, output, whole = tmp_path / "keywords.txt", tmp_path / "out.jsonl", tmp_path / "whole.jsonl"
-    keywords.write_text("".join(f"captain {number} ship\n" for number in range(60)))
+    keywords.write_text("".join(f"captain {number} ship\n" for number in range(200)))
     options = ["--batch-size", 4, "--seed", 3, "--model", model_folder]
     process = start_insnet("generate", "--input", keywords, "--output", output, *options)
     deadline = time.monotonic() + 60
@@ -92,7 +93,7 @@ def test_a_killed_run_goes_on_where_it_was(insnet, start_insnet, model_folder, t
     process.kill()
     process.wait()
     done = output.read_bytes().count(b"\n")
-    assert 0 < done < 60
+    assert 0 < done < 200
     assert insnet("generate", "--input", keywords, "--output", output, *options).code == 0
     assert insnet("generate", "--input", keywords, "--output", whole, *options).code == 0
     assert output.read_bytes() == whole.read_bytes()
@@ -129,3 +130,28 @@ def test_a_file_of_another_origin_is_never_touched(insnet, keywords, tmp_path):
     assert ended.code == 1
     assert "--overwrite" in ended.err
     assert output.read_text() == "mine\n"
+
+
+def test_two_processes_never_write_the_same_file(insnet, keywords, tmp_path):
+    output = tmp_path / "out.jsonl"
+    options = {"drawn": {}, "lines": 5, "lines_a_chunk": 2, "overwrite": False}
+    with resumable_file(output, {"seed": 1}, **options) as other:
+        other.append("{}\n")
+        ended = insnet("generate", "--input", keywords, "--output", output, "--overwrite")
+    assert ended.code == 1
+    assert "another process is writing" in ended.err
+    assert output.read_text() == "{}\n"
+
+
+def test_a_setting_that_is_refused_destroys_nothing(insnet, keywords, tmp_path):
+    output = tmp_path / "out.jsonl"
+    insnet("generate", "--input", keywords, "--output", output)
+    before = output.read_bytes()
+    ended = insnet("generate", "--input", keywords, "--output", output, "--overwrite", "--temperature", 0)
+    assert (ended.code, output.read_bytes()) == (1, before)
+
+
+def test_a_file_is_not_written_over_its_own_input(insnet, keywords):
+    before = keywords.read_bytes()
+    assert insnet("generate", "--input", keywords, "--output", keywords, "--overwrite").code == 2
+    assert keywords.read_bytes() == before

@@ -134,6 +134,8 @@ def _check_usage(
         raise typer.BadParameter("give keywords or --input, not both")
     if input_file is None and output_file is not None:
         raise typer.BadParameter("--output goes with --input; without it the text is printed")
+    if input_file is not None and output_file is not None and input_file.resolve() == output_file.resolve():
+        raise typer.BadParameter("--input and --output are the same file")
     if overwrite and output_file is None:
         raise typer.BadParameter("--overwrite goes with --output")
     if watch and (as_json or input_file is not None):

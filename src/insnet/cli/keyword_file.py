@@ -2,15 +2,14 @@
 
 import hashlib
 import json
-import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from insnet.cli.resumable import resumable_file
 from insnet.cli.terminal import json_line, note, progress_bar
-from insnet.files import read_json_object, write_atomically
 from insnet.model import Job, Model, Result
 from insnet.shelf import find, load
 from insnet.text.corpus import read_keyword_lists
@@ -51,28 +50,54 @@ class Refusal:
 def write_file(job: FileJob, model_name: str | None, device: str, *, overwrite: bool) -> None:
     """Writes the texts of every line; lines that could not be taken are counted in a ValueError at the end."""
     keyword_lists = read_keyword_lists(job.input_file)
-    seed, done = secrets.randbits(31) if job.seed is None else job.seed, 0
-    if job.output_file is not None:
-        wanted = _provenance(job, find(model_name), keyword_lists)
-        seed = _begin_or_go_on(job.output_file, wanted, seed, overwrite=overwrite)
-        done = _keep_whole_chunks(job, len(keyword_lists)) // job.samples
-        if done > 0:
-            note(f"{done} of {len(keyword_lists)} lines are in {job.output_file} already")
-    if done < len(keyword_lists):
-        model = load(model_name, device=device)
-        Job.of(model.generation, **job.settings)  # settings that no line could be written with are refused here
-        try:
-            _write_rest(job, model, keyword_lists, seed, done)
-        except KeyboardInterrupt:
-            if job.output_file is not None:
-                note(f"interrupted: the same command goes on with what is in {job.output_file}")
-            raise
-    refused = _count_refused(job) if job.output_file is not None else 0
+    model = load(model_name, device=device)
+    Job.of(model.generation, **job.settings)  # settings that no line could be written with are refused before all else
+    seed = secrets.randbits(31) if job.seed is None else job.seed
+    if job.output_file is None:
+        refused = _write(job, model, keyword_lists, seed, append=_print)
+    else:
+        settings = _provenance(job, find(model_name), keyword_lists)
+        _write_to_file(job, job.output_file, model, keyword_lists, settings, seed, overwrite=overwrite)
+        refused = _count_refused(job.output_file, job)
     if refused:
         raise ValueError(f"{refused} of {len(keyword_lists)} lines could not be taken{_where_to_look(job)}")
 
 
-def _write_rest(job: FileJob, model: Model, keyword_lists: Sequence[list[str]], seed: int, done: int) -> None:
+def _write_to_file(
+    job: FileJob,
+    path: Path,
+    model: Model,
+    keyword_lists: Sequence[list[str]],
+    settings: dict[str, Any],
+    seed: int,
+    *,
+    overwrite: bool,
+) -> None:
+    """Writes what the output lacks."""
+    chunk, total = job.batch_size * job.samples, len(keyword_lists)
+    with resumable_file(
+        path, settings, drawn={"seed": seed}, lines=total * job.samples, lines_a_chunk=chunk, overwrite=overwrite
+    ) as output:
+        done = output.done // job.samples
+        if done > 0:
+            note(f"{done} of {total} lines are in {path} already")
+        try:
+            _write(job, model, keyword_lists, output.settings["seed"], done=done, append=output.append)
+        except KeyboardInterrupt:
+            note(f"interrupted: the same command goes on with what is in {path}")
+            raise
+
+
+def _write(
+    job: FileJob,
+    model: Model,
+    keyword_lists: Sequence[list[str]],
+    seed: int,
+    *,
+    append: Callable[[str], None],
+    done: int = 0,
+) -> int:
+    """How many lines were refused; all lines after the first `done` are written, chunk by chunk."""
     refused = 0
     with progress_bar("generating", total=len(keyword_lists), done=done) as bar:
         for start in range(done, len(keyword_lists), job.batch_size):
@@ -82,10 +107,9 @@ def _write_rest(job: FileJob, model: Model, keyword_lists: Sequence[list[str]], 
                 if isinstance(outcome, Refusal):
                     refused += 1
                     note(f"{job.input_file}, line {number}: {outcome.error}")
-            _append(job.output_file, "".join(line + "\n" for outcome in outcomes for line in _lines(outcome, job)))
+            append("".join(line + "\n" for outcome in outcomes for line in _lines(outcome, job)))
             bar.advance(len(chunk))
-    if refused and job.output_file is None:
-        raise ValueError(f"{refused} of {len(keyword_lists)} lines could not be taken")
+    return refused
 
 
 def _outcomes(
@@ -116,17 +140,8 @@ def _lines(outcome: list[Result] | Refusal, job: FileJob) -> list[str]:
     return [result.text for result in outcome]
 
 
-def _append(path: Path | None, text: str) -> None:
-    if path is None:
-        print(text, end="", flush=True)
-        return
-    with path.open("a", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-# ---- going on where an earlier run was stopped ----
+def _print(text: str) -> None:
+    print(text, end="", flush=True)
 
 
 def _provenance(job: FileJob, folder: Path, keyword_lists: Sequence[list[str]]) -> dict[str, Any]:
@@ -143,60 +158,16 @@ def _provenance(job: FileJob, folder: Path, keyword_lists: Sequence[list[str]]) 
     }
 
 
-def _begin_or_go_on(path: Path, wanted: dict[str, Any], fresh_seed: int, *, overwrite: bool) -> int:
-    """The seed to write with; a file begun otherwise is refused. Settings lie beside it as NAME.settings.json."""
-    beside = path.with_name(f"{path.name}.settings.json")
-    is_begun = path.is_file() and path.stat().st_size > 0
-    if overwrite or not is_begun:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        write_atomically(beside, json.dumps({**wanted, "seed": fresh_seed}, indent=2, ensure_ascii=False) + "\n")
-        path.touch()
-        return fresh_seed
-    if not beside.is_file():
-        raise ValueError(
-            f"{path} is there already, and not from this command: name another --output, or add --overwrite"
-        )
-    begun = read_json_object(beside)
-    seed = int(begun.get("seed", fresh_seed))
-    wanted = {**wanted, "seed": seed if wanted["seed"] is None else wanted["seed"]}
-    different = sorted(name for name in wanted.keys() | begun.keys() if begun.get(name) != wanted.get(name))
-    if different:
-        raise ValueError(
-            f"{path} was begun with another {' and '.join(different)}; repeat the command as it was to go on, "
-            "name another --output, or add --overwrite to start anew"
-        )
-    return seed
-
-
-def _keep_whole_chunks(job: FileJob, keyword_lists: int) -> int:
-    """How many lines the output holds, once a chunk that a killed run left in part is cut off.
-
-    Going on at a chunk's border also makes the rest the same as without the interruption, to the last digit.
-    """
-    assert job.output_file is not None
-    path, ends = job.output_file, [0]
-    with path.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            ends.append(ends[-1] + len(line))
-    kept, lines_a_chunk = len(ends) - 1, job.samples * job.batch_size
-    if kept < keyword_lists * job.samples:
-        kept = kept // lines_a_chunk * lines_a_chunk
-    os.truncate(path, ends[kept])
-    return kept
-
-
-def _count_refused(job: FileJob) -> int:
+def _count_refused(path: Path, job: FileJob) -> int:
     """Lines of the input that could not be taken, those of earlier runs included."""
-    assert job.output_file is not None
-    with job.output_file.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8", newline="\n") as file:
         marks = ["error" in json.loads(line) if job.writes_json else line == "\n" for line in file]
     return sum(marks[:: job.samples])
 
 
 def _where_to_look(job: FileJob) -> str:
+    if job.output_file is None:
+        return ""
     return f'; see "error" in {job.output_file}' if job.writes_json else f"; their lines in {job.output_file} are empty"
 
 
