@@ -19,7 +19,7 @@ SENTENCES = {
     "Three boats came home before the storm.": ["boats", "storm"],
     "My neighbour grows beans, peas and roses.": ["neighbour", "roses"],
     "The doctor walked to the market and back.": ["doctor", "market"],
-    "Nobody saw the cat, but the fish was gone.": ["cat", "fish"],
+    "Our hungry cat ate the last fish.": ["cat", "fish"],
 }
 STEPS = 450
 

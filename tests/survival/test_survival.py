@@ -1,0 +1,231 @@
+"""Every keyword survives: 2,000 random lists from inside and outside the vocabulary, in every script we could think of.
+
+The models are untrained and sampled hot, so that every odd piece of their vocabularies comes up beside the keywords.
+"""
+
+import itertools
+import random
+import re
+import unicodedata
+
+import pytest
+from small_models import LINES, prompt_of, small_model
+
+from insnet.decoding.choose import Chooser
+from insnet.decoding.config import GenerationConfig
+from insnet.decoding.loop import decode
+from insnet.decoding.request import Request, required_words
+from insnet.decoding.trace import Recorder
+from insnet.evaluation.coverage import all_in_order, coverage
+from insnet.insertion.constraints import count_words
+
+LISTS = 1000
+HOT = {"temperature": 50.0, "top_k": 0, "slot_mass": 1.0, "stopping": "threshold", "stop_threshold": 1 - 1e-12}
+_KNOWN = sorted({word for line in LINES for word in re.findall(r"[\w'-]+", line)})
+_EMOJI = ["🙂", "👩‍👩‍👧‍👦", "🇩🇪", "👍🏽", "❤️", "☃", "🙂🙂🙂", "e🙂"]
+_SCRIPTS = [
+    *(
+        "Привет мир ёжик Щука",
+        "مرحبا بالعالم السَّلامُ",
+        "你好 世界 一二三四五六七八",
+        "こんにちは ｶﾀｶﾅ",
+        "한국어 각",
+        "नमस्ते क्षत्रिय",
+    ),
+    *("שָׁלוֹם עולם", "ไทยแลนด์", "Ελληνικά ΆΈ", "Việt Nam ngữ", "Ærøskøbing Łódź ſtraße İstanbul ǅ"),
+]
+_MARKS = [
+    "e\u0301",
+    "a\u0308\u0323b",
+    "\u0301x",
+    "n\u0303",
+    "क\u093f",
+    "\u200d",
+    "x\u200dy",
+    "a\u200cb",
+    "\u200b",
+    "\u00ad",
+]
+_SYMBOLS = [
+    *"!?.,;:()[]{}\"'«»“”’-–—…%$£€#@&*+=/\\|<>~^_`",
+    "C++",
+    "...",
+    "?!",
+    "--",
+    "--x",
+    "'",
+    "''",
+    "-a-",
+    "(a)",
+    "a.b",
+]
+_SHAPES = [
+    "well-known",
+    "don't",
+    "rock’n’roll",
+    "O'Neill",
+    "e-mail",
+    "x-",
+    "-x",
+    "'tis",
+    "jazz'",
+    "U.S.A.",
+    "a/b",
+    "foo_bar",
+]
+_DIGITS = ["3", "3.14", "1,000", "007", "42nd", "12:30", "-5", "50%", "$5", "٣", "½", "²", "1e9", "192.168.0.1"]
+_HOSTILE = [
+    "<unk>",
+    "<bos>",
+    "<eos>",
+    "<pad>",
+    "<sep>",
+    "￭",
+    "￭.",
+    "a￭b",
+    "Ġ",
+    "\u00a0x",
+    "x\u2028y",
+    "\ufeff",
+    "\ufffd",
+    "\ue000",
+]
+_REFUSED = ["", "   ", "a\x00b", "\x1b[31m", "\ud800"]
+_POOLS = [_KNOWN, _KNOWN, _EMOJI, " ".join(_SCRIPTS).split(), _SCRIPTS, _MARKS, _SYMBOLS, _SHAPES, _DIGITS, _HOSTILE]
+
+
+def _keyword(rng):
+    choice = rng.random()
+    if choice < 0.72:
+        word = rng.choice(rng.choice(_POOLS))
+    elif choice < 0.80:
+        word = " ".join(rng.choice(rng.choice(_POOLS)) for _ in range(rng.randint(2, 4)))  # a phrase
+    elif choice < 0.88:
+        word = "".join(rng.choice("abcdefgXYZ0189'-.é") for _ in range(rng.randint(1, 12)))
+    elif choice < 0.985:
+        word = "".join(
+            chr(rng.choice([rng.randint(0xA1, 0x24F), rng.randint(0x370, 0xD7FF), rng.randint(0xE000, 0xFFFF)]))
+            for _ in range(rng.randint(1, 4))
+        )
+    else:
+        word = rng.choice("ax漢") * rng.choice([30, 30, 30, 300])
+    return rng.choice([str, str, str.upper, str.title, str.swapcase])(word)
+
+
+def _lists(seed):
+    rng = random.Random(seed)
+    for number in range(LISTS):
+        count = 60 if number % 100 == 0 else rng.randint(0, 9)
+        keywords = [_keyword(rng) for _ in range(count)]
+        if keywords and rng.random() < 0.2:
+            keywords += [rng.choice(keywords) for _ in range(rng.randint(1, 3))]  # repeated, side by side or apart
+        if rng.random() < 0.02:
+            keywords.insert(rng.randint(0, len(keywords)), rng.choice(_REFUSED))
+        yield keywords
+
+
+def _sorted_out(keyword_lists, model):
+    """What is accepted, and the messages for what is not."""
+    accepted, messages = [], []
+    for keywords in keyword_lists:
+        try:
+            prompt_of(model, [keywords], max_words=400)
+            accepted.append(keywords)
+        except ValueError as error:
+            messages.append(str(error))
+    return accepted, messages
+
+
+def _surfaces_kept(text, keywords):
+    """The user's very characters, accents as they were composed, one behind the other."""
+    end = 0
+    for keyword in keywords:
+        start = text.find(" ".join(keyword.split()), end)
+        if start < 0:
+            return False
+        end = start + len(" ".join(keyword.split()))
+    return True
+
+
+@pytest.mark.parametrize("kind, lower_case", [("word", True), ("bpe", False)])
+def test_every_keyword_survives(kind, lower_case):
+    model = small_model("insnet", kind, lower_case=lower_case, width=8, layers=1, heads=1, scale=0.5)
+    accepted, messages = _sorted_out(_lists(seed=len(kind)), model)
+    assert len(accepted) + len(messages) == LISTS
+    assert 0 < len(messages) < 0.05 * LISTS
+    assert all(message and "\n" not in message and len(message) < 200 for message in messages)
+    results = model.generate_batch(accepted, seed=9, max_tokens=12, min_words=1, max_words=400, batch_size=125, **HOT)
+    texts = [result.text for result in results]
+    assert coverage(texts, accepted) == 1.0
+    assert all_in_order(texts, accepted) == 1.0
+    assert all(_surfaces_kept(text, keywords) for text, keywords in zip(texts, accepted, strict=True))
+    assert all("\n" not in text and text == " ".join(text.split(" ")) for text in texts)
+    assert sum(result.steps for result in results) > LISTS  # words were in fact inserted beside them
+
+
+class Counting:
+    """A chooser that writes down how many words it counts before each step of each row."""
+
+    def __init__(self, chooser):
+        self.chooser, self.slot, self.token, self.counted = chooser, chooser.slot, chooser.token, []
+
+    def stop(self, state, log_stop):
+        words = count_words(state.canvas, self.chooser.lexicon, state.constraints.word_correction)
+        self.counted.append(dict(zip(state.row.tolist(), words.tolist(), strict=True)))
+        return self.chooser.stop(state, log_stop)
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_words_are_counted_as_printed_at_every_step(kind):
+    """Length bounds speak of whitespace words of the printed text; the decoder counts tokens on the canvas."""
+    model = small_model("insnet", kind)
+    accepted, _ = _sorted_out(itertools.islice(_lists(seed=5), 1, 150), model)
+    requests = [Request(required_words(keywords), max_tokens=12, max_words=400) for keywords in accepted]
+    prompt = prompt_of(model, requests)
+    chooser = Counting(Chooser(GenerationConfig(**HOT), model.scribe.lexicon))
+    texts = [model.scribe._start(prompt, row, request) for row, request in enumerate(requests)]
+    compared = 0
+    for number, step in enumerate(decode(model.family, prompt, chooser)):
+        recorder = Recorder.of(prompt)
+        recorder.add(step)
+        for row in step.row.tolist():
+            text = texts[row].text(model.tokenizer)
+            assert chooser.counted[number][row] == len(text.split()), (accepted[row], text)
+            compared += 1
+            texts[row].apply(recorder.steps_of_row[row][0])
+    assert compared > 8 * len(accepted)
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_adjacent_keywords_never_melt_together(kind):
+    """Nothing inserted at all: keywords stand side by side, parted by spaces, exactly as they came."""
+    model = small_model("insnet", kind)
+    accepted, _ = _sorted_out(_lists(seed=77), model)
+    for keywords in accepted[:200]:
+        words = sum(len(keyword.split()) for keyword in keywords)
+        if words:
+            result = model.generate(keywords, seed=1, max_words=words, min_words=0)
+            assert result.text == " ".join(" ".join(keyword.split()) for keyword in keywords)
+
+
+def test_what_takes_too_many_tokens_is_refused_in_one_sentence():
+    model = small_model("insnet", "bpe")
+    with pytest.raises(ValueError, match="tokens, more than 1024: give fewer or shorter words") as refused:
+        model.generate(["x" * 10_000])
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 200
+
+
+def test_two_hundred_keywords_survive():
+    model = small_model("insnet", "word")
+    keywords = [*_KNOWN[:150], *["ünknown"] * 50]
+    result = model.generate(keywords, seed=2, max_tokens=5, max_words=400)
+    assert all_in_order([result.text], [keywords]) == 1.0
+
+
+def test_lists_hold_what_they_promise():
+    """Every kind of keyword is in fact among the lists, also after normalisation."""
+    words = [word for keywords in _lists(seed=4) for word in keywords]
+    assert any(len(word) >= 300 for word in words) and any(" " in word for word in words)
+    assert any(unicodedata.normalize("NFC", word) != word for word in words)
+    for pool in _POOLS:
+        assert len(set(pool) & set(words)) >= min(5, len(set(pool)) - 2)
