@@ -15,6 +15,7 @@ from torch import Tensor
 
 from insnet.families import FAMILIES
 from insnet.families.generator import Generator
+from insnet.families.quantize import quantized, restored
 from insnet.files import read_json_object, write_atomically
 
 CONFIG_FILE = "config.json"
@@ -30,9 +31,13 @@ def save_model(
     *,
     extra_config: Mapping[str, Any] | None = None,
     dtype: torch.dtype | None = None,
+    eight_bits: bool = False,
     max_shard_bytes: int = DEFAULT_SHARD_BYTES,
 ) -> None:
-    """Write config.json and the weights, cast to `dtype` if one is given; a killed save leaves the old files whole."""
+    """Write config.json and the weights, cast to `dtype` or rounded to eight bits if asked for.
+
+    A killed save leaves the old files whole.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     config = {**config_of_model(model), **(extra_config or {})}
@@ -41,7 +46,7 @@ def save_model(
         name: (tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor).detach()
         for name, tensor in model.state_dict().items()
     }
-    _save_weights(folder, weights, max_shard_bytes)
+    _save_weights(folder, quantized(weights) if eight_bits else weights, max_shard_bytes)
 
 
 def load_model(folder: str | Path, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Generator:
@@ -61,7 +66,7 @@ def empty_model(folder: Path) -> Generator:
     if content.get("model_type") != MODEL_TYPE:
         raise ValueError(f"{path} is not ours: 'model_type' is {content.get('model_type')!r}, not {MODEL_TYPE!r}")
     family = content.get("family")
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise ValueError(f"{path} names the family {family!r}; this version knows {', '.join(FAMILIES)}")
     kind = FAMILIES[family]
     known = {field.name for field in dataclasses.fields(kind.Config)}
@@ -73,8 +78,8 @@ def empty_model(folder: Path) -> Generator:
 
 def load_weights(model: torch.nn.Module, folder: Path) -> None:
     """Fill a model with the weights of a folder; names and shapes must be the model's own, all of them."""
-    weights, source = read_weights(folder)
-    expected = model.state_dict()
+    stored, source = read_weights(folder)
+    weights, expected = restored(stored), model.state_dict()
     check_tensors(weights, {name: tuple(tensor.shape) for name, tensor in expected.items()}, source)
     model.load_state_dict(weights)
 

@@ -1,0 +1,92 @@
+"""Checkpoints: model and optimizer come back exactly, and a damaged one is refused in so many words."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from insnet.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, read_progress, save_checkpoint
+from insnet.training.updates import make_optimizer
+
+
+def progress(update):
+    return Progress(update, update, 0, None, 0, 1.5, 10, "recipe", "data", False)
+
+
+def trained(steps, seed=0):
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 1))
+    optimizer = make_optimizer(model, learning_rate=0.1, weight_decay=0.02)
+    take_steps(model, optimizer, range(steps))
+    return model, optimizer
+
+
+def take_steps(model, optimizer, steps):
+    for step in steps:
+        optimizer.zero_grad()
+        model(torch.full((2, 3), float(step))).square().sum().backward()
+        optimizer.step()
+
+
+def test_training_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(tmp_path):
+    straight, _ = trained(5)
+    saved = save_checkpoint(tmp_path, *trained(3), progress(3))
+    model, optimizer = trained(1, seed=9)
+    load_checkpoint(saved, model, optimizer)
+    take_steps(model, optimizer, range(3, 5))
+    assert all(torch.equal(a, b) for a, b in zip(straight.parameters(), model.parameters(), strict=True))
+    assert read_progress(saved) == progress(3)
+
+
+def test_the_newest_whole_checkpoint_is_found_and_the_oldest_removed(tmp_path):
+    assert newest_checkpoint(tmp_path / "none") is None
+    for update in (2, 10, 9):
+        (tmp_path / ".partial-step-00000099").mkdir(exist_ok=True)  # what a killed save leaves
+        save_checkpoint(tmp_path, *trained(1), progress(update))
+    assert newest_checkpoint(tmp_path).name == "step-00000010"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000009", "step-00000010"]
+
+
+def harm_state(**changes):
+    def change(checkpoint):
+        state = json.loads((checkpoint / "state.json").read_text())
+        (checkpoint / "state.json").write_text(json.dumps({**state, **changes}))
+
+    return change
+
+
+def truncate(name):
+    def change(checkpoint):
+        data = (checkpoint / name).read_bytes()
+        (checkpoint / name).write_bytes(data[:-7])
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (truncate("model.safetensors"), "model.safetensors is truncated"),
+        (truncate("optimizer.safetensors"), "optimizer.safetensors is truncated"),
+        (truncate("state.json"), "state.json cannot be read"),
+        (lambda checkpoint: (checkpoint / "optimizer.safetensors").unlink(), "optimizer.safetensors does not exist"),
+        (harm_state(format="another"), "not written by this program"),
+        (harm_state(mood="good"), "other fields"),
+        (harm_state(update=5), "is of update 5"),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_with_a_way_to_go_on(tmp_path, harm, told):
+    checkpoint = save_checkpoint(tmp_path, *trained(2), progress(2))
+    harm(checkpoint)
+    with pytest.raises(ValueError, match="Remove that folder to go on") as caught:
+        read_progress(checkpoint)
+        load_checkpoint(checkpoint, *trained(0))
+    assert told in str(caught.value)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    checkpoint = save_checkpoint(tmp_path, *trained(2), progress(2))
+    other = nn.Sequential(nn.Linear(3, 5))
+    with pytest.raises(ValueError, match="other weights"):
+        load_checkpoint(checkpoint, other, make_optimizer(other, learning_rate=0.1, weight_decay=0))

@@ -1,0 +1,91 @@
+"""Recipes: what is wrong is told by name, and a resolved recipe reads back as itself."""
+
+import tomllib
+
+import pytest
+
+from insnet.training.recipe import load_recipe, recipe_of_tables
+from insnet.training.tables import toml_text
+
+
+def test_the_resolved_recipe_reads_back_as_itself(recipe_path, tmp_path):
+    recipe = load_recipe(recipe_path, ['generation.note="a \\"quoted\\" ü\\nline"', "generation.length=[3, 4.5]"])
+    (tmp_path / "resolved.toml").write_text(recipe.to_toml(), encoding="utf-8")
+    again = load_recipe(tmp_path / "resolved.toml")
+    assert again.to_toml() == recipe.to_toml()
+    assert again.generation == {"note": 'a "quoted" ü\nline', "length": [3, 4.5]}
+    assert again.train == recipe.train
+    assert again.fingerprint() == recipe.fingerprint()
+
+
+def test_overrides_change_single_values(recipe_path):
+    recipe = load_recipe(recipe_path, ["train.updates=7", "train.clip=2", "model.width=32", "data.folder=some/where"])
+    assert (recipe.train.updates, recipe.train.clip, recipe.data.folder) == (7, 2.0, "some/where")
+    assert recipe.model.for_vocabulary(50).width == 32
+    assert recipe.model.for_vocabulary(50).vocabulary_size == 50
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("train.learning_rat=1", "did you mean 'learning_rate'?"),
+        ("model.widht=32", "did you mean 'width'?"),
+        ("given.fractoin=0.1", "did you mean 'fraction'?"),
+        ("tokenizer.knid=1", "did you mean 'kind'?"),
+        ("trian.updates=3", "did you mean 'train'?"),
+        ("model.family=inset", "did you mean 'insnet'?"),
+        ("train.updates=many", "train.updates is 'many'; expected a whole number"),
+        ("train.updates=1.5", "expected a whole number"),
+        ("train.updates=true", "expected a whole number"),
+        ("train.compile=1", "expected true or false"),
+        ("train.precision=fp8", "expected one of 'auto', 'float32', 'bf16'"),
+        ("train.updates=0", "expected 1 or more"),
+        ("train.learning_rate=0", "expected more than 0"),
+        ("model.heads=5", "multiple"),
+        ("model.vocabulary_size=5", "may not set 'vocabulary_size'"),
+        ("model.width=wide", "model.width is 'wide'"),
+        ("given.none=3", "not a share"),
+        ("nonsense", "TABLE.KEY=VALUE"),
+    ],
+)
+def test_a_mistake_is_named(recipe_path, setting, told):
+    with pytest.raises(ValueError, match=r"tiny\.toml") as caught:
+        load_recipe(recipe_path, [setting])
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("table", ["data", "tokenizer", "model", "train"])
+def test_a_missing_table_is_named(recipe_path, table):
+    tables = tomllib.loads(recipe_path.read_text())
+    del tables[table]
+    with pytest.raises(ValueError, match=rf"lacks the table \[{table}\]"):
+        recipe_of_tables(tables)
+
+
+def test_a_missing_key_without_default_is_named(recipe_path):
+    tables = tomllib.loads(recipe_path.read_text())
+    del tables["train"]["updates"]
+    with pytest.raises(ValueError, match="lacks 'updates'"):
+        recipe_of_tables(tables)
+
+
+@pytest.mark.parametrize("content", [None, "train = 3", "[train\n", "x = 1\n"])
+def test_a_file_that_is_no_recipe_is_named(tmp_path, content):
+    path = tmp_path / "bad.toml"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ValueError, match=r"bad\.toml"):
+        load_recipe(path)
+
+
+def test_what_changes_the_model_changes_the_fingerprint(recipe_path):
+    base = load_recipe(recipe_path).fingerprint()
+    for setting in ("train.learning_rate=1e-3", "model.layers=2", "given.none=0.2", "data.max_tokens=19"):
+        assert load_recipe(recipe_path, [setting]).fingerprint() != base
+    for setting in ("train.updates=99", "train.log_every=1", "train.patience=1", "data.folder=elsewhere"):
+        assert load_recipe(recipe_path, [setting]).fingerprint() == base
+
+
+def test_toml_writes_what_tomllib_reads():
+    tables = {"a": {"x": True, "y": [1, 2.0, "z"], "odd key": {"in": {"deep": 1e-05}}, "big": 1e300, "del": "\x7f\t"}}
+    assert tomllib.loads(toml_text(tables)) == tables

@@ -1,0 +1,223 @@
+"""A run: what it learns, what it leaves on disk, when it stops, and which folders it refuses."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+
+from insnet.families import FAMILIES
+from insnet.families.generator import LossTerm
+from insnet.families.storage import load_model
+from insnet.text.tokenizer import Tokenizer
+from insnet.training.checkpoint import newest_checkpoint
+from insnet.training.events import Ended, Evaluated, Notice, Saved, Started, Updated, console, text_of_event
+from insnet.training.metrics import read_metrics
+from insnet.training.recipe import load_recipe
+from insnet.training.schedule import learning_rate_share
+from insnet.training.trainer import train
+
+
+def quietly(event):
+    """A listener that says nothing."""
+
+
+def run(recipe, output, **options):
+    return train(recipe, output=output, **{"on_event": quietly, **options})
+
+
+def with_train(recipe, **changes):
+    return replace(recipe, train=replace(recipe.train, **changes))
+
+
+def learned(folder):
+    return [line for line in read_metrics(folder) if "loss" in line]
+
+
+def validated(folder):
+    return [line for line in read_metrics(folder) if "valid_loss" in line]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_learns_and_leaves_a_model_folder(recipe_path, tmp_path, family):
+    settings = [
+        f"model.family={family}",
+        "train.updates=60",
+        "train.evaluate_every=20",
+        "train.learning_rate=0.02",
+        "generation.top_k=3",
+    ]
+    recipe = load_recipe(recipe_path, settings)
+    summary = run(recipe, tmp_path / "run")
+    lines, valid = learned(tmp_path / "run"), validated(tmp_path / "run")
+    assert [line["update"] for line in lines] == list(range(1, 61))
+    assert valid[-1]["valid_loss"] < 0.9 * lines[0]["loss"]
+    assert summary.status == "finished" and summary.update == 60
+    assert summary.best_loss == min(line["valid_loss"] for line in valid)
+    assert summary.tokens == lines[-1]["tokens"] > 0
+    shares = [learning_rate_share(update, warmup=3, total=60) for update in range(60)]
+    assert [line["learning_rate"] for line in lines] == [0.02 * share for share in shares]
+    model, tokenizer = load_model(tmp_path / "run", "cpu"), Tokenizer.load(tmp_path / "run")
+    assert model.config.vocabulary_size == tokenizer.size
+    assert json.loads((tmp_path / "run" / "generation_config.json").read_text()) == {"top_k": 3}
+    assert load_recipe(tmp_path / "run" / "recipe.toml").to_toml() == recipe.to_toml()
+    assert f"{summary.best_loss:.4f}" in (tmp_path / "run" / "README.md").read_text()
+
+
+def test_training_stops_early_when_the_valid_loss_no_longer_falls_and_the_best_model_is_kept(recipe, tmp_path):
+    best = {}
+
+    def remember(event):
+        if isinstance(event, Evaluated) and event.is_best:
+            best["weights"] = (tmp_path / "run" / "model.safetensors").read_bytes()
+
+    recipe = with_train(recipe, learning_rate=1.0, clip=0.0, updates=500, evaluate_every=1, patience=3)
+    summary = run(recipe, tmp_path / "run", on_event=remember)
+    losses = [line["valid_loss"] for line in validated(tmp_path / "run")]
+    assert summary.status == "stopped early" and summary.update == len(losses) < 500
+    assert min(losses[-3:]) >= min(losses[:-3]) and summary.best_update == len(losses) - 3
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == best["weights"]
+    again = run(recipe, tmp_path / "run", resume=True)
+    assert (again.status, again.update) == ("stopped early", summary.update)
+
+
+def test_dropout_and_orders_differ_by_seed_and_repeat_with_it(recipe, tmp_path):
+    recipe = with_train(recipe, updates=3)
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        run(with_train(recipe, seed=seed), tmp_path / name)
+    first, same, other = (read_metrics(tmp_path / name) for name in "abc")
+    assert first == same
+    assert all(a["loss"] != b["loss"] for a, b in zip(learned(tmp_path / "a"), learned(tmp_path / "c"), strict=True))
+    assert len(other) == len(first)
+
+
+def test_a_finished_run_can_be_prolonged(recipe, tmp_path):
+    run(recipe, tmp_path / "run")
+    summary = run(with_train(recipe, updates=15), tmp_path / "run", resume=True)
+    assert summary.status == "finished"
+    assert [line["update"] for line in learned(tmp_path / "run")] == list(range(1, 16))
+
+
+def test_interrupting_finishes_the_update_and_resuming_gives_the_same_curve(recipe, tmp_path):
+    told = []
+
+    def interrupt(event):
+        told.append(event)
+        if isinstance(event, Updated) and event.update == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    recipe = with_train(recipe, checkpoint_every=100)
+    summary = run(recipe, tmp_path / "run", on_event=interrupt)
+    assert summary.status == "interrupted" and summary.update == 7
+    assert newest_checkpoint(tmp_path / "run" / "checkpoints").name == "step-00000007"
+    assert "--resume" in told[-1].text
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    resumed = run(recipe, tmp_path / "run", resume=True)
+    straight = run(recipe, tmp_path / "straight")
+    assert read_metrics(tmp_path / "run") == read_metrics(tmp_path / "straight")
+    assert replace(resumed, output=None, seconds=0) == replace(straight, output=None, seconds=0)
+
+
+def test_a_folder_that_is_taken_is_refused(recipe, tmp_path):
+    run(recipe, tmp_path / "run")
+    with pytest.raises(ValueError, match="that finished at update 12: go on with --resume"):
+        run(recipe, tmp_path / "run")
+    with pytest.raises(ValueError, match=r"train.learning_rate was 0.005 and is 0.5 now"):
+        run(with_train(recipe, learning_rate=0.5), tmp_path / "run", resume=True)
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("mine")
+    for resume in (False, True):
+        with pytest.raises(ValueError, match="something else than a training run"):
+            run(recipe, foreign, resume=resume)
+    assert [path.name for path in foreign.iterdir()] == ["thesis.txt"]
+
+
+def test_changed_text_is_refused_on_resuming(recipe, tmp_path):
+    run(recipe, tmp_path / "run")
+    with (tmp_path / "corpus" / "train.txt").open("a") as file:
+        file.write("the cat likes the cat .\n")
+    with pytest.raises(ValueError, match="another text or tokenizer"):
+        run(with_train(recipe, updates=20), tmp_path / "run", resume=True)
+
+
+def test_another_number_of_batches_an_update_is_refused_on_resuming(recipe, tmp_path):
+    run(recipe, tmp_path / "run")
+    with pytest.raises(ValueError, match="saw 1 batches an update"):
+        run(with_train(recipe, updates=20, accumulate=2), tmp_path / "run", resume=True)
+
+
+def test_a_damaged_newest_checkpoint_is_not_passed_over_silently(recipe, tmp_path):
+    run(recipe, tmp_path / "run")
+    newest = newest_checkpoint(tmp_path / "run" / "checkpoints")
+    (newest / "model.safetensors").write_bytes(b"half")
+    with pytest.raises(ValueError, match="step-00000012 is damaged"):
+        run(with_train(recipe, updates=15), tmp_path / "run", resume=True)
+
+
+def test_a_loss_that_is_no_number_ends_the_run_with_advice(recipe, tmp_path, monkeypatch):
+    original = FAMILIES["insnet"].losses
+
+    def spoilt(self, batch, context):
+        terms = original(self, batch, context)
+        return {name: LossTerm(term.nats * float("nan"), term.count) for name, term in terms.items()}
+
+    monkeypatch.setattr(FAMILIES["insnet"], "losses", spoilt)
+    told = []
+    with pytest.raises(ValueError, match=r"diverged: the loss of update 1 is nan.*learning_rate"):
+        run(recipe, tmp_path / "run", on_event=told.append)
+    assert told[-1].status == "failed"
+    assert newest_checkpoint(tmp_path / "run" / "checkpoints") is None
+
+
+def test_training_starts_from_another_model(recipe, tmp_path):
+    run(recipe, tmp_path / "first")
+    changed = with_train(recipe, updates=1, learning_rate=1e-12)
+    run(changed, tmp_path / "second", start_from=tmp_path / "first")
+    first, second = (load_model(tmp_path / name, "cpu") for name in ("first", "second"))
+    assert torch.allclose(first.embedding.weight, second.embedding.weight, atol=1e-9)
+    fresh = run(changed, tmp_path / "fresh")
+    assert fresh.best_loss > validated(tmp_path / "second")[0]["valid_loss"]
+
+
+def test_prepared_data_is_enough_where_the_text_is_not(recipe, tmp_path):
+    run(recipe, tmp_path / "here")
+    moved = replace(recipe, data=replace(recipe.data, prepared=str(tmp_path / "moved"), folder=str(tmp_path / "gone")))
+    (tmp_path / "corpus" / "prepared").rename(tmp_path / "moved")
+    run(moved, tmp_path / "there")
+    assert read_metrics(tmp_path / "here") == read_metrics(tmp_path / "there")
+
+
+def test_what_happens_is_told_in_order_and_in_plain_lines(recipe, tmp_path, capsys):
+    told = []
+    run(recipe, tmp_path / "run", on_event=told.append)
+    kinds = [type(event) for event in told if not isinstance(event, Notice)]
+    assert kinds[0] is Started and kinds[-1] is Ended
+    assert [event.update for event in told if isinstance(event, Saved)] == [3, 6, 9, 12]
+    assert [event.update for event in told if isinstance(event, Evaluated)] == [4, 8, 12]
+    listen = console()  # not a terminal: plain lines
+    for event in told:
+        listen(event)
+    printed = capsys.readouterr().err.splitlines()
+    assert printed == [text for event in told if (text := text_of_event(event)) is not None]
+    assert printed[-1].startswith("finished after 12 updates")
+
+
+def test_a_terminal_gets_a_bar(recipe, tmp_path):
+    class Terminal:
+        def __init__(self):
+            self.text = ""
+
+        def write(self, text):
+            self.text += text
+
+        def flush(self): ...
+
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    run(with_train(recipe, updates=4), tmp_path / "run", on_event=console(terminal))
+    assert "4/4" in terminal.text and "finished after 4 updates" in terminal.text

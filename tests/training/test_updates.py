@@ -1,0 +1,99 @@
+"""The loss of an update is one sum over one count, however its sentences are spread over batches."""
+
+import pytest
+import torch
+
+from insnet.families import FAMILIES
+from insnet.text.batching import TokenBatch
+from insnet.training.devices import make_accelerator
+from insnet.training.recipe import TrainConfig
+from insnet.training.updates import SummedLosses, compute_gradients, evaluate, make_optimizer
+
+SENTENCES = [[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16], [8, 7, 6]]
+
+
+def batch_of(rows):
+    given = [[token % 3 == 0 for token in SENTENCES[row]] for row in rows]
+    starts_word = torch.ones(20, dtype=torch.bool)
+    return TokenBatch.of([SENTENCES[row] for row in rows], starts_word=starts_word, given=given, seeds=rows, pad_to=10)
+
+
+def double_model(family):
+    torch.manual_seed(0)
+    kind = FAMILIES[family]
+    return kind(kind.Config(vocabulary_size=20, width=16, layers=1, heads=2, dropout=0.0)).double()
+
+
+def gradients(family, groups):
+    accelerator = make_accelerator(TrainConfig(updates=1, device="cpu"))
+    module = accelerator.prepare(SummedLosses(double_model(family)))
+    batches = [(index, batch_of(rows)) for index, rows in enumerate(groups)]
+    totals = compute_gradients(accelerator, module, batches, constant=64.0, seed=0, progress=0.0)
+    return totals, [parameter.grad for parameter in module.parameters()]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_update_of_several_batches_is_the_update_of_one_large_batch(family):
+    totals, together = gradients(family, [[0, 1, 2, 3]])
+    for groups in ([[0, 1], [2, 3]], [[0], [1, 2, 3]], [[3], [2], [1], [0]]):
+        apart_totals, apart = gradients(family, groups)
+        assert torch.allclose(apart_totals, totals)
+        assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(apart, together, strict=True))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_gradient_is_that_of_all_nats_over_the_insertions(family):
+    totals, found = gradients(family, [[0, 1], [2, 3]])
+    model = double_model(family)
+    terms = model.losses(batch_of([0, 1, 2, 3]), None)
+    loss = sum(term.nats for term in terms.values()) / terms["token"].count
+    loss.backward()
+    assert all(torch.allclose(a, p.grad, atol=1e-12) for a, p in zip(found, model.parameters(), strict=True))
+    assert totals[list(terms).index("token"), 1] == terms["token"].count
+
+
+def test_evaluation_weights_batches_by_their_decisions_and_leaves_the_mode_alone():
+    accelerator = make_accelerator(TrainConfig(updates=1, device="cpu"))
+    losses = SummedLosses(double_model("insnet")).train()
+    together = evaluate(accelerator, losses, [batch_of([0, 1, 2, 3])], progress=0.0)
+    apart = evaluate(accelerator, losses, [batch_of([0]), batch_of([1, 2, 3])], progress=0.0)
+    assert losses.training
+    assert apart == pytest.approx(together)
+    assert set(together) == {"loss", "token", "slot", "stop"}
+    assert together["loss"] > together["token"] > 0
+
+
+def test_biases_and_norms_do_not_decay():
+    model = double_model("insnet")
+    optimizer = make_optimizer(model, learning_rate=0.1, weight_decay=0.5)
+    decay = {parameter: group["weight_decay"] for group in optimizer.param_groups for parameter in group["params"]}
+    by_name = {name: decay[parameter] for name, parameter in model.named_parameters()}
+    assert len(by_name) == len(list(model.parameters()))
+    assert {name for name, value in by_name.items() if value == 0} == {
+        name for name, parameter in model.named_parameters() if name.endswith("bias") or "norm" in name
+    }
+    assert by_name["embedding.weight"] == 0.5
+
+
+def test_compiled_losses_are_handed_the_same_batches(monkeypatch):
+    seen = []
+
+    def compile_twin(function, **options):
+        seen.append(options)
+        return function
+
+    monkeypatch.setattr(torch, "compile", compile_twin)
+    model = double_model("insnet")
+    compiled, plain = SummedLosses(model, compile_losses=True, shapes=40), SummedLosses(model)
+    assert torch.equal(compiled(batch_of([0, 1]), 0.0)[0], plain(batch_of([0, 1]), 0.0)[0])
+    assert seen == [{"dynamic": False}]
+    assert torch._dynamo.config.recompile_limit >= 80
+
+
+def test_the_gpu_is_refused_where_there_is_none():
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    with pytest.raises(ValueError, match="sees no GPU"):
+        make_accelerator(TrainConfig(updates=1, device="cuda"))
+    with pytest.raises(ValueError, match="needs a GPU"):
+        make_accelerator(TrainConfig(updates=1, precision="bf16"))
