@@ -19,6 +19,7 @@ from insnet.files import read_json_object
 from insnet.insertion.constraints import Lexicon
 from insnet.randomness import mix, uniform
 from insnet.text.batching import TokenBatch
+from insnet.text.spellings import same_letters
 from insnet.text.tokenizer import UNK, Tokenizer
 
 GENERATION_FILE = "generation_config.json"
@@ -75,7 +76,8 @@ class Model:
         self.tokenizer = tokenizer
         self.generation = generation
         self.folder = folder
-        self.scribe = Scribe(family, tokenizer, Lexicon(**tokenizer.lexicon()).to(self.device))
+        lexicon = Lexicon(**tokenizer.lexicon(), same_letters=same_letters(tokenizer))
+        self.scribe = Scribe(family, tokenizer, lexicon.to(self.device))
 
     @property
     def device(self) -> torch.device:

@@ -3,7 +3,7 @@
 Shapes: B rows, L places in reading order, V vocabulary, F token sequences of at most M tokens.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -29,6 +29,8 @@ class Lexicon:
     """True for tokens that leave a required word whole when they stand in front of it."""
     generatable: Tensor
     """True for tokens that a decoder may write at all."""
+    same_letters: Tensor = field(default_factory=lambda: torch.arange(0))
+    """The first token with the same letters in whatever case, as an id; bans speak of these. Empty: each its own."""
 
     def to(self, device: torch.device) -> "Lexicon":
         return Lexicon(**{name: table.to(device) for name, table in vars(self).items()})
@@ -49,7 +51,7 @@ class Constraints:
     word_correction: Tensor
     """(B,) printed words of the given text less the count of its tokens' words (unknown words print as they were)."""
     forbidden: Tensor
-    """(B, F, M) token sequences that must not come to stand together, padded with ABSENT."""
+    """(B, F, M) sequences of the lexicon's `same_letters` that must not come to stand together, padded with ABSENT."""
     fills_blanks: Tensor
     """(B,) true where every open slot between two given stretches must get a token."""
 
@@ -85,8 +87,17 @@ def allowed_tokens(canvas: Canvas, slot: Tensor, lexicon: Lexicon, forbidden: Te
     allowed = allowed & (lexicon.may_follow_required[None, :] | (left_origin == INSERTED)[:, None])
     allowed = allowed & (lexicon.may_precede_required[None, :] | (right_origin == INSERTED)[:, None])
     if forbidden.shape[1]:
-        allowed = allowed & ~completing_tokens(canvas, slot, forbidden, len(lexicon.generatable))
+        allowed = allowed & ~_banned_tokens(canvas, slot, lexicon, forbidden)
     return allowed
+
+
+def _banned_tokens(canvas: Canvas, slot: Tensor, lexicon: Lexicon, forbidden: Tensor) -> Tensor:
+    """True (B, V) for tokens that would complete something banned, whatever its case."""
+    same = lexicon.same_letters
+    if len(same) == 0:
+        return completing_tokens(canvas, slot, forbidden, len(lexicon.generatable))
+    folded = replace(canvas, tokens=same[canvas.tokens])
+    return completing_tokens(folded, slot, forbidden, len(same))[:, same]
 
 
 def completing_tokens(canvas: Canvas, slot: Tensor, sequences: Tensor, vocabulary: int) -> Tensor:

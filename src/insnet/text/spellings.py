@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
+import torch
+from torch import Tensor
+
 from insnet.text.tokenizer import BOS, SPECIALS, Tokenizer
 from insnet.text.words import MARK, split
 
@@ -11,7 +14,10 @@ _MOST_SPELLINGS = 4096
 
 
 def spellings(tokenizer: Tokenizer, phrase: str) -> list[list[int]]:
-    """Every token sequence that prints `phrase`, in any of the usual cases, with or without joiners at symbols."""
+    """Every token sequence that prints `phrase`, with or without joiners at symbols; case is left aside.
+
+    The ids are those of `same_letters`: one stands for all tokens with the same letters in whatever case.
+    """
     words = [part.strip(MARK) for part in split(phrase)]
     if not words:
         raise ValueError(f"cannot ban {phrase!r}: it holds no word")
@@ -28,9 +34,9 @@ def spellings(tokenizer: Tokenizer, phrase: str) -> list[list[int]]:
 
 
 def _forms(word: str) -> list[str]:
-    """The word in lower, title, upper and its own case; a symbol with its joiners."""
+    """The word in lower case; a symbol with its joiners."""
     if any(character.isalnum() for character in word):
-        return list(dict.fromkeys([word, word.lower(), word.capitalize(), word.upper()]))
+        return [word.lower()]
     return [left + word + right for left, right in product(("", MARK), repeat=2)]
 
 
@@ -62,9 +68,28 @@ def _ways(tokenizer: Tokenizer, form: str, *, at_start: bool = False) -> Iterato
 
 @lru_cache(maxsize=4)
 def _tables(tokenizer: Tokenizer) -> tuple[dict[bytes, int], dict[bytes, int]]:
-    """Word-initial tokens and further pieces, by their bytes."""
+    """The first word-initial token and the first further piece of all letters, by their bytes in lower case."""
     initial: dict[bytes, int] = {}
     further: dict[bytes, int] = {}
     for token in range(len(SPECIALS), tokenizer.size):
-        (initial if tokenizer.starts_word[token] else further)[tokenizer.bytes_of_token[token]] = token
+        (initial if tokenizer.starts_word[token] else further).setdefault(_lowered(tokenizer, token), token)
     return initial, further
+
+
+def same_letters(tokenizer: Tokenizer) -> Tensor:
+    """The first token (V,) with each token's letters in whatever case; specials stand for themselves."""
+    initial, further = _tables(tokenizer)
+    same = [
+        (initial if tokenizer.starts_word[token] else further)[_lowered(tokenizer, token)]
+        for token in range(len(SPECIALS), tokenizer.size)
+    ]
+    return torch.tensor([*range(len(SPECIALS)), *same])
+
+
+def _lowered(tokenizer: Tokenizer, token: int) -> bytes:
+    """A token's bytes in lower case; half a character stays as it is."""
+    encoded = tokenizer.bytes_of_token[token]
+    try:
+        return encoded.decode().lower().encode()
+    except UnicodeDecodeError:
+        return encoded.lower()
