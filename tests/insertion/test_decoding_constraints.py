@@ -218,4 +218,4 @@ def test_a_canvas_shorter_than_a_run_has_no_runs():
 
 def test_a_lexicon_moves_with_all_its_tables():
     moved = random_lexicon(random.Random(10)).to(torch.device("meta"))
-    assert [table.device.type for table in vars(moved).values()] == ["meta"] * 6
+    assert {table.device.type for table in vars(moved).values()} == {"meta"}
