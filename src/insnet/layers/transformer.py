@@ -4,8 +4,8 @@ Shapes: B rows, Q new tokens, K keys, D width.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -68,8 +68,9 @@ class Block(nn.Module):
         self.contract = nn.Linear(4 * shape.width, shape.width)
         self.dropout = nn.Dropout(shape.dropout)
 
-    def forward(self, hidden: Tensor, attend: Callable[[nn.Module, Tensor], Tensor]) -> Tensor:
-        hidden = hidden + self.dropout(attend(self.attention, self.attention_norm(hidden)))
+    def forward(self, hidden: Tensor, *how: Any) -> Tensor:
+        """The hidden states (B, Q, D) one block later; `how` is what its attention takes beside them."""
+        hidden = hidden + self.dropout(self.attention(self.attention_norm(hidden), *how))
         inner = nn.functional.gelu(self.expand(self.feed_forward_norm(hidden)))
         return hidden + self.dropout(self.contract(inner))  # type: ignore[no-any-return]
 
@@ -109,7 +110,7 @@ class OffsetTransformer(nn.Module):
         hidden = self.dropout(embedded)
         for layer, block in enumerate(self.blocks):
             keys, place = position_keys[layer], append.at_layer(layer) if append else None
-            hidden = block(hidden, lambda attention, x, k=keys, p=place: attention(x, offset_index, hides, k, p))
+            hidden = block(hidden, offset_index, hides, keys, place)
         return self.norm(hidden)  # type: ignore[no-any-return]
 
 
@@ -135,7 +136,7 @@ class RotaryTransformer(nn.Module):
         hidden = self.dropout(embedded)
         for layer, block in enumerate(self.blocks):
             place = append.at_layer(layer) if append else None
-            hidden = block(hidden, lambda attention, x, p=place: attention(x, rotation, hides, p))
+            hidden = block(hidden, rotation, hides, place)
         return self.norm(hidden)  # type: ignore[no-any-return]
 
 

@@ -87,7 +87,8 @@ def load_prepared(recipe: Recipe) -> Prepared:
 
 def is_prepared(recipe: Recipe) -> bool:
     """Whether the text is not here, but what was made of it is."""
-    return not Path(recipe.data.folder).is_dir() and (Path(recipe.data.prepared) / _STAMPS_FILE).is_file()
+    has_text = any(Path(recipe.data.folder).glob("train.txt*"))
+    return not has_text and (Path(recipe.data.prepared) / _STAMPS_FILE).is_file()
 
 
 def _tokenizer(
