@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from insnet.insertion.canvas import INSERTED, Canvas, Edits
 from insnet.insertion.constraints import ABSENT, Constraints
 from insnet.insertion.order import Sentence
+from insnet.layers.transformer import Block
 from insnet.text.batching import TokenBatch
 
 
@@ -135,6 +136,13 @@ class Generator(nn.Module, abc.ABC):
     def log_likelihood(self, batch: TokenBatch) -> Tensor:
         """A lower bound (B,) of each text's log-likelihood given its given words, from one sampled order;
         exact where the traits say so."""
+
+    def compile_for_training(self, backend: str = "inductor") -> None:
+        """Compiles what training spends its time on. Blocks are alike, so that each shape compiles one of them for all:
+        a whole model at once takes many times as long."""
+        for module in self.modules():
+            if isinstance(module, Block):
+                module.compile(dynamic=False, fullgraph=True, backend=backend)
 
     @abc.abstractmethod
     def start(self, prompt: Prompt) -> State:

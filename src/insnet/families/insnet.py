@@ -5,7 +5,7 @@ Shapes: B rows, T steps in insertion order, L = C places (capacity), S slots, E 
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -108,6 +108,13 @@ class InsNet(Generator):
         del context
         nats, counts = self._nats(batch)
         return {name: LossTerm(nats[name].sum(), counts[name].sum()) for name in nats}
+
+    def compile_for_training(self, backend: str = "inductor") -> None:
+        """Blocks, and what turns their output into losses."""
+        super().compile_for_training(backend)
+        options: dict[str, Any] = {"dynamic": False, "fullgraph": True, "backend": backend}
+        self._token_nats = torch.compile(self._token_nats, **options)  # type: ignore[method-assign]
+        self._slot_nats = torch.compile(self._slot_nats, **options)  # type: ignore[method-assign]
 
     def log_likelihood(self, batch: TokenBatch) -> Tensor:
         """log p(text, order) + log(number of orders): its mean over orders bounds log p(text) from below."""

@@ -7,7 +7,9 @@ spread over another number of processes, sees the same batches, orders and dropo
 import math
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +26,7 @@ from insnet.training.checkpoint import Progress, load_checkpoint, read_progress,
 from insnet.training.devices import make_accelerator, stop_requests
 from insnet.training.events import Ended, Evaluated, Listener, Notice, Saved, Started, Updated, console
 from insnet.training.metrics import Metrics
+from insnet.training.prefetch import prefetched
 from insnet.training.prepare import Prepared, is_prepared, load_prepared, prepare
 from insnet.training.recipe import Recipe
 from insnet.training.run_folder import RunFolder
@@ -152,7 +155,8 @@ class _Trainer:
     def _loop(self) -> Status:
         status: Status | None = None
         self.module.train()
-        with stop_requests() as stop_requested:
+        self.upcoming = prefetched(self._load, self._own_indices())
+        with stop_requests() as stop_requested, closing(self.upcoming):
             while status is None:
                 self._update()
                 update = self.progress.update
@@ -175,7 +179,7 @@ class _Trainer:
         totals = compute_gradients(
             self.accelerator,
             self.module,
-            list(self._batches_of_update(update)),
+            list(islice(self.upcoming, self.config.accumulate)),
             constant=float(self.config.token_budget),
             seed=self.config.seed,
             progress=update / self.config.updates,
@@ -186,12 +190,13 @@ class _Trainer:
         self.pending.append((update, totals, norm))
         self.progress = replace(self.progress, update=update + 1, batches=(update + 1) * self.batches_an_update)
 
-    def _batches_of_update(self, update: int) -> Iterator[tuple[int, TokenBatch]]:
-        """This process's batches of an update, with their global indices."""
-        first = update * self.batches_an_update + self.accelerator.process_index
-        for number in range(self.config.accumulate):
-            index = first + number * self.accelerator.num_processes
-            yield index, self.batches.at(*divmod(index, self.batches.updates_per_epoch))
+    def _own_indices(self) -> Iterator[int]:
+        """The global indices of this process's batches, without end, from where the run stands."""
+        first = self.progress.update * self.batches_an_update + self.accelerator.process_index
+        return count(first, self.accelerator.num_processes)
+
+    def _load(self, index: int) -> TokenBatch:
+        return self.batches.at(*divmod(index, self.batches.updates_per_epoch))
 
     def _evaluate(self) -> None:
         """Measures the valid split, and keeps the model if it is the best so far."""

@@ -28,15 +28,13 @@ class SummedLosses(nn.Module):
         self.model = model
         self.names: list[str] = []
         """The loss terms, in the order of the totals' rows; known after the first batch."""
-        self._losses = model.losses
         if compile_losses:
             torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 2 * shapes + 8)
-            self._losses = torch.compile(model.losses, dynamic=False)
+            model.compile_for_training()
 
     def forward(self, batch: TokenBatch, progress: float) -> tuple[Tensor, Tensor]:
         """All nats of a batch as one differentiable number, and (terms, 2) float64: nats and count of each term."""
-        losses = self._losses if self.training else self.model.losses  # the valid split has shapes of its own
-        terms = losses(batch, LossContext(progress))
+        terms = self.model.losses(batch, LossContext(progress))
         self.names = list(terms)
         assert TOKEN_TERM in terms
         nats = torch.stack([term.nats for term in terms.values()])
@@ -87,10 +85,11 @@ def evaluate(
     was_training = losses.training
     losses.eval()
     totals = torch.zeros(0)
-    for batch in batches:
-        # Not through data parallelism: processes may have different numbers of batches.
-        part = losses(batch.to(accelerator.device), progress)[1]
-        totals = part if not len(totals) else totals + part
+    with torch.compiler.set_stance("force_eager"):  # the valid split has shapes of its own, seen once
+        for batch in batches:
+            # Not through data parallelism: processes may have different numbers of batches.
+            part = losses(batch.to(accelerator.device), progress)[1]
+            totals = part if not len(totals) else totals + part
     losses.train(was_training)
     totals = (
         totals if len(totals) else torch.zeros(len(losses.names), 2, dtype=torch.float64, device=accelerator.device)
