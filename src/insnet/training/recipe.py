@@ -62,6 +62,9 @@ class TrainConfig:
 
     updates: int
     """Updates until the learning rate has fallen to 0."""
+    minutes: float = 0.0
+    """A budget of time: training ends, its learning rate at 0, when this or `updates` is used up; 0 sets none. A run
+    with such a budget can be resumed, but not repeated to the last digit."""
     token_budget: int = 16384
     """Tokens of a batch, padding included; an update sees `accumulate` batches on every process."""
     learning_rate: float = 2e-4
@@ -96,7 +99,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         _at_least(self, 1, "updates", "token_budget", "accumulate", "evaluate_every", "checkpoint_every")
         _at_least(self, 1, "max_shapes", "log_every")
-        _at_least(self, 0, "warmup_updates", "weight_decay", "clip", "patience", "seed")
+        _at_least(self, 0, "minutes", "warmup_updates", "weight_decay", "clip", "patience", "seed")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is {self.learning_rate}; expected more than 0")
 

@@ -120,12 +120,12 @@ class _Trainer:
         self.module = accelerator.prepare(self.losses)
         self.metrics: Metrics | None = None
         self.clock = time.perf_counter()
-        self.pending: list[tuple[int, Tensor, Tensor]] = []
-        """Update, totals and gradient norm of updates not yet written: reading them waits for the device."""
+        self.pending: list[tuple[int, float, Tensor, Tensor]] = []
+        """Update, learning rate, totals and gradient norm of updates not yet written: reading waits for the device."""
 
     def run(self) -> TrainingSummary:
         """Trains until the end, or until somebody asks to stop."""
-        status = self._end_reached()
+        status = self._end_reached(self._is_over())
         if status is not None:
             self.tell(Notice(f"nothing left to do: the run {status} at update {self.progress.update}"))
         else:
@@ -160,9 +160,10 @@ class _Trainer:
             while status is None:
                 self._update()
                 update = self.progress.update
-                if update % self.config.evaluate_every == 0 or update >= self.config.updates:
+                is_over = self._is_over()  # asked once: time goes on while the valid split is measured
+                if update % self.config.evaluate_every == 0 or is_over:
                     self._evaluate()
-                status = self._end_reached()
+                status = self._end_reached(is_over)
                 if status is None and self._anywhere(stop_requested()):
                     status = "interrupted"
                 if status is not None or update % self.config.checkpoint_every == 0:
@@ -173,21 +174,21 @@ class _Trainer:
 
     def _update(self) -> None:
         """One step of the optimizer."""
-        update = self.progress.update
+        update, rate = self.progress.update, self._learning_rate()
         for group in self.optimizer.param_groups:
-            group["lr"] = self._learning_rate(update)
+            group["lr"] = rate
         totals = compute_gradients(
             self.accelerator,
             self.module,
             list(islice(self.upcoming, self.config.accumulate)),
             constant=float(self.config.token_budget),
             seed=self.config.seed,
-            progress=update / self.config.updates,
+            progress=self._done(),
         )
         norm = clip_gradients(self.model, self.config.clip)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self.pending.append((update, totals, norm))
+        self.pending.append((update, rate, totals, norm))
         self.progress = replace(self.progress, update=update + 1, batches=(update + 1) * self.batches_an_update)
 
     def _own_indices(self) -> Iterator[int]:
@@ -202,7 +203,7 @@ class _Trainer:
         """Measures the valid split, and keeps the model if it is the best so far."""
         self._write_pending()
         update = self.progress.update
-        losses = evaluate(self.accelerator, self.module, self.valid.in_order(), progress=update / self.config.updates)
+        losses = evaluate(self.accelerator, self.module, self.valid.in_order(), progress=self._done())
         is_best = self.progress.best_loss is None or losses["loss"] < self.progress.best_loss
         if is_best:
             self.progress = replace(
@@ -232,12 +233,11 @@ class _Trainer:
         if not self.pending:
             return
         before = self.progress.tokens
-        for update, totals, norm in self.pending:
+        for update, rate, totals, norm in self.pending:
             losses = means_of_totals(self.losses.names, totals)
             _refuse_divergence(update + 1, losses["loss"], norm.item())
             tokens = self.progress.tokens + int(self.losses.token_count(totals))
             self.progress = replace(self.progress, tokens=tokens)
-            rate = self._learning_rate(update)
             if self.metrics is not None:
                 values = {"gradient_norm": norm.item(), "learning_rate": rate, "tokens": tokens}
                 self.metrics.write(update + 1, {**losses, **values})
@@ -245,9 +245,23 @@ class _Trainer:
         pace = (self.progress.tokens - before) / self._lap()
         self.tell(Updated(self.progress.update, self.config.updates, losses, rate, pace))
 
-    def _learning_rate(self, update: int) -> float:
-        share = learning_rate_share(update, warmup=self.config.warmup_updates, total=self.config.updates)
+    def _learning_rate(self) -> float:
+        share = learning_rate_share(
+            self.progress.update,
+            warmup=self.config.warmup_updates,
+            total=self.config.updates,
+            spent=self._time_spent(),
+        )
         return self.config.learning_rate * share
+
+    def _time_spent(self) -> float:
+        """The share of the time budget that is used up; 0 where there is none."""
+        seconds = self.progress.seconds + time.perf_counter() - self.clock
+        return seconds / (60 * self.config.minutes) if self.config.minutes else 0.0
+
+    def _done(self) -> float:
+        """How far training has come, from 0 to 1."""
+        return min(1.0, max(self.progress.update / self.config.updates, self._time_spent()))
 
     def _lap(self) -> float:
         """Seconds since the last lap, which are added to the run's."""
@@ -256,8 +270,11 @@ class _Trainer:
         self.progress = replace(self.progress, seconds=self.progress.seconds + seconds)
         return seconds
 
-    def _end_reached(self) -> Status | None:
-        if self.progress.update >= self.config.updates:
+    def _is_over(self) -> bool:
+        return self._anywhere(self._done() >= 1)
+
+    def _end_reached(self, is_over: bool) -> Status | None:
+        if is_over:
             return "finished"
         if 0 < self.config.patience <= self.progress.evaluations_without_gain:
             return "stopped early"
