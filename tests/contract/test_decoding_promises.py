@@ -108,10 +108,12 @@ def test_replaying_the_trace_gives_the_output_and_the_prompt_survives(model):
             if model.family.traits.keeps_keywords:
                 assert contains_in_order(result.text, keywords)
     config = GenerationConfig(stopping="sampled", max_tokens=9)
-    prompt = prompt_of(model, REQUESTS, max_tokens=9)
+    request = Request(required_words(REQUESTS[0]), max_tokens=9)
+    prompt, _ = model.scribe._prompt([request], [0], config)
     recorded = traces(model, prompt, Chooser(config, model.scribe.lexicon))
-    written = model.generate_batch(REQUESTS, seed=0, stopping="sampled", max_tokens=9)
-    assert written[0].text == _replayed(model, prompt, recorded[0], 0)
+    assert model.generate(REQUESTS[0], seed=0, stopping="sampled", max_tokens=9).text == _replayed(
+        model, prompt, recorded[0], 0
+    )
 
 
 def _replayed(model, prompt, steps, row):

@@ -19,13 +19,17 @@ from insnet.tour.grammar import sentences
 
 KINDS = ("word", "bpe")
 LINES = sentences(300, 0)
+_SYMBOLS = [  # symbols that lean on either neighbour or on both, of which the sentences above have few
+    "Write to me@home and/or a*b=c, ~50 of +10 (or) @noon & <tag> \\o/ 3–4 a—b #one $5 £6 100% [x] {y} “so” «da» it’s",
+    "Half…way; yes: no? no! 'quoted' -5 x_y ... -- §7 ¿que? 1/2 a.b a:b",
+]
 _SIZE = {"word": 900, "bpe": 420}
 
 
 @cache
 def tokenizer_of(kind: str, lower_case: bool = False) -> Tokenizer:
-    """The vocabulary of 300 sentences."""
-    return Tokenizer.learn(LINES, TokenizerConfig(kind, _SIZE[kind], lower_case))
+    """The vocabulary of 300 sentences and of symbols in every position."""
+    return Tokenizer.learn(LINES + _SYMBOLS * 9, TokenizerConfig(kind, _SIZE[kind], lower_case))
 
 
 def shake(module: torch.nn.Module, seed: int = 0, scale: float = 0.3) -> None:

@@ -1,5 +1,6 @@
 """Requests in, finished texts out: batches, rehearsal, the decode loop and the check that nothing required is lost."""
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,10 @@ from insnet.decoding.request import Request, prompt_of_requests
 from insnet.decoding.trace import Recorder, Replay, TraceStep
 from insnet.families.generator import Generator, Prompt
 from insnet.insertion.constraints import Lexicon
+from insnet.randomness import mix
 from insnet.text.tokenizer import Tokenizer
+
+_REQUEST_NOISE = 501
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ class Scribe:
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
     ) -> tuple[Prompt, Recorder]:
         device = next(self.family.parameters()).device
-        prompt = prompt_of_requests(requests, seeds, self.tokenizer, self.lexicon, device)
+        own_seeds = [_seed_of_request(request, seed) for request, seed in zip(requests, seeds, strict=True)]
+        prompt = prompt_of_requests(requests, own_seeds, self.tokenizer, self.lexicon, device)
         if config.stopping == "rehearsed":
             prompt = rehearsed(self.family, prompt, Chooser(config, self.lexicon))
         return prompt, Recorder.of(prompt)
@@ -106,3 +111,9 @@ class Scribe:
         inner = slice(1, int(prompt.canvas.length[row]) - 1)
         tokens, origins = prompt.canvas.tokens[row, inner].tolist(), prompt.canvas.origin[row, inner].tolist()
         return Replay(request.required, list(zip(tokens, origins, strict=True)))
+
+
+def _seed_of_request(request: Request, seed: int) -> int:
+    """The seed of a row: noise shared by all texts of a call would make them alike, word by word."""
+    phrases = "\n".join(request.phrases()).encode("utf-8", "surrogatepass")
+    return int(mix(_REQUEST_NOISE, seed, zlib.crc32(phrases)))
