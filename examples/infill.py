@@ -1,6 +1,6 @@
 """Blanks filled in: the text around them is kept word for word.
 
-    python examples/infill.py "The ___ sat on ___ ."
+python examples/infill.py "The ___ sat on ___ ."
 """
 
 import sys

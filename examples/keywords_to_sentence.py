@@ -1,6 +1,6 @@
 """Three sentences from the same keywords: every keyword is in each of them, in the order given.
 
-    python examples/keywords_to_sentence.py baker bread market
+python examples/keywords_to_sentence.py baker bread market
 """
 
 import sys

@@ -1,6 +1,6 @@
 """A sentence growing from its keywords, one line a step.
 
-    python examples/watch_it_grow.py captain ship harbour
+python examples/watch_it_grow.py captain ship harbour
 """
 
 import sys

@@ -3,7 +3,8 @@
 import itertools
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -44,12 +45,18 @@ class Result:
     finished: bool
     """False if the text was cut off at the token limit."""
     seed: int
-    trace: list[dict[str, Any]]
-    """One entry a step: {"step", "insert": [[slot, piece, log_prob], ...], "delete": [], "text"}."""
+    replay: Callable[[], list[dict[str, Any]]] = field(repr=False, compare=False)
+    """Makes the trace."""
+
+    @cached_property
+    def trace(self) -> list[dict[str, Any]]:
+        """One entry a step: {"step", "insert": [[slot, piece, log_prob], ...], "delete": [], "text"}."""
+        return self.replay()
 
     def as_dict(self, *, trace: bool = False) -> dict[str, Any]:
         """The result as `insnet generate --json` prints it."""
-        return {name: value for name, value in vars(self).items() if trace or name != "trace"}
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "replay"}
+        return {**values, "trace": self.trace} if trace else values
 
 
 @dataclass(frozen=True)
@@ -180,7 +187,6 @@ class Model:
         return [self._result(text, seed) for text, (_, seed) in zip(best, pairs, strict=True)]
 
     def _result(self, written: Written, seed: int) -> Result:
-        grown = zip(written.steps, written.texts(self.tokenizer), strict=True)
         inserted = sum(len(step.inserts) for step in written.steps)
         return Result(
             keywords=written.request.phrases(),
@@ -190,8 +196,12 @@ class Model:
             log_prob=log_prob_of_steps(written.steps),
             finished=inserted < written.request.max_tokens,
             seed=seed,
-            trace=[self._trace_entry(step, text) for step, text in grown if not step.is_last],
+            replay=partial(self._trace, written),
         )
+
+    def _trace(self, written: Written) -> list[dict[str, Any]]:
+        grown = zip(written.steps, written.texts(self.tokenizer), strict=True)
+        return [self._trace_entry(step, text) for step, text in grown if not step.is_last]
 
     def _trace_entry(self, step: TraceStep, text: str) -> dict[str, Any]:
         inserts = [[slot, self.tokenizer.piece(token), log_prob] for slot, token, log_prob in step.inserts]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,10 @@ def test_public_names():
 
 
 def test_fields_of_what_comes_back():
+    assert isinstance(insnet.Result.trace, cached_property)
     named = {kind.__name__: [field.name for field in fields(kind)] for kind in (insnet.Result, insnet.Score)}
     assert named == {
-        "Result": ["keywords", "text", "tokens", "steps", "log_prob", "finished", "seed", "trace"],
+        "Result": ["keywords", "text", "tokens", "steps", "log_prob", "finished", "seed", "replay"],
         "Score": ["text", "log_prob", "tokens", "nats_per_token", "is_exact", "unknown_tokens"],
     }
 

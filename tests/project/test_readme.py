@@ -27,7 +27,9 @@ def commands_of_block(block: str) -> list[tuple[str, list[str]]]:
 
 
 def blocks() -> list[object]:
-    found = [(page, number, match[1]) for page in PAGES for number, match in enumerate(BLOCK.finditer(page.read_text()))]
+    found = [
+        (page, number, match[1]) for page in PAGES for number, match in enumerate(BLOCK.finditer(page.read_text()))
+    ]
     return [pytest.param(block, id=f"{page.name}-{number}") for page, number, block in found]
 
 
@@ -60,3 +62,13 @@ def test_console_blocks_print_what_they_show(block: str, workplace: Path) -> Non
 def test_a_block_is_read_as_commands_with_their_output() -> None:
     block = "$ one\na\nb\n$ two\n"
     assert commands_of_block(block) == [("one", ["a", "b"]), ("two", [])]
+
+
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def test_the_readmes_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    for match in PYTHON.finditer((ROOT / "README.md").read_text(encoding="utf-8")):
+        exec(compile(match[1], "README.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert printed and printed[-1] == printed[0].rsplit(" ", 2)[0]  # the last step's text is the result's

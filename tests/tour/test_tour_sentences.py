@@ -19,9 +19,9 @@ from insnet.tour.trades import TRADES
 MANY = sentences(5000, seed=11)
 LENGTHS = [len(text.split()) for text in MANY]
 GOLDEN = [
-    'Who visited the neighbour on Sunday?',
+    "Who visited the neighbour on Sunday?",
     "After the sun came out, the painter's father bought ten cherries in the square.",
-    'On Saturday, the baker baked some bread for the whole town.',
+    "On Saturday, the baker baked some bread for the whole town.",
 ]
 
 

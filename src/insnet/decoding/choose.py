@@ -37,8 +37,11 @@ class Chooser:
     def stop(self, state: State, log_stop: Tensor) -> Tensor:
         """True (B,) where the stopping rule and the bounds end the text."""
         limits = state.constraints
-        wants = self._stopping_rule(state, log_stop)
-        wants = torch.where(limits.insertions == Constraints.FREE, wants, state.inserted >= limits.insertions)
+        wants = torch.where(
+            limits.insertions == Constraints.FREE,
+            self._stopping_rule(state, log_stop),
+            self._near_rehearsed(state, log_stop),
+        )
         words = count_words(state.canvas, self.lexicon, limits.word_correction)
         may = (words >= limits.min_words) & ~_empty_blanks(state).any(dim=1)
         return (wants & may) | (words >= limits.max_words) | (state.inserted >= limits.max_tokens)
@@ -51,6 +54,13 @@ class Chooser:
             log_go = torch.log1p(-log_stop.double().exp().clamp_max(1.0))
             return state.log_survival + log_go < math.log(1 - theta)
         return uniform(_STOP_NOISE, state.seeds, state.step) < log_stop.double().exp()
+
+    def _near_rehearsed(self, state: State, log_stop: Tensor) -> Tensor:
+        """True (B,) at the first good place to stop near the rehearsed number of insertions."""
+        slack = state.constraints.insertions * self.config.rehearsal_slack
+        earliest, latest = state.constraints.insertions - slack, state.constraints.insertions + slack
+        is_good_place = log_stop > math.log(self.config.stop_threshold)
+        return (state.inserted >= latest) | ((state.inserted >= earliest) & is_good_place)
 
     def slot(self, state: State, log_probs: Tensor) -> Tensor:
         """The slot (B,) to fill; blanks that must be filled come first."""

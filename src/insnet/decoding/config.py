@@ -32,6 +32,9 @@ class GenerationConfig:
     """For `threshold` and `cumulative`; 0.5 is the paper's reading."""
     rehearsals: int = 8
     """Untruncated samples behind a rehearsed length."""
+    rehearsal_slack: float = 0.25
+    """How far, as a share of the rehearsed length, a text may end before or after it: it ends where the stop
+    probability exceeds `stop_threshold`, so that it does not break off. 0 keeps to the length exactly."""
     min_words: int = 1
     """Fewest whitespace words of a text."""
     max_words: int = 200
@@ -51,6 +54,7 @@ class GenerationConfig:
         for name in ("slot_mass", "top_p"):
             _check(name, getattr(self, name), 0 < getattr(self, name) <= 1, "a share above 0 and up to 1")
         _check("stop_threshold", self.stop_threshold, 0 < self.stop_threshold < 1, "a probability between 0 and 1")
+        _check("rehearsal_slack", self.rehearsal_slack, 0 <= self.rehearsal_slack < 1, "a share from 0 up to 1")
         _check("temperature", self.temperature, 0 < self.temperature < math.inf, "a number above 0 (greedy: top_k = 1)")
         _check("repetition_penalty", self.repetition_penalty, self.repetition_penalty >= 1, "1 or more")
         for name in ("top_k", "min_words", "no_repeat_ngram"):

@@ -16,6 +16,7 @@ from insnet.randomness import mix
 from insnet.text.tokenizer import Tokenizer
 
 _REQUEST_NOISE = 501
+_MOST_CHARACTERS = 1 << 16  # of required text in a batch: attention over it takes the square of a row's share
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,7 @@ class Scribe:
     ) -> list[Written]:
         """One text for each request; long requests share batches with long ones, which saves padding."""
         written: dict[int, Written] = {}
-        by_size = sorted(range(len(requests)), key=lambda index: sum(len(text) for text in requests[index].phrases()))
-        for start in range(0, len(by_size), batch_size):
-            rows = by_size[start : start + batch_size]
+        for rows in _batches([sum(len(text) for text in request.phrases()) for request in requests], batch_size):
             texts = self._write_batch([requests[row] for row in rows], [seeds[row] for row in rows], config)
             written.update(zip(rows, texts, strict=True))
             if on_written:
@@ -117,3 +116,15 @@ def _seed_of_request(request: Request, seed: int) -> int:
     """The seed of a row: noise shared by all texts of a call would make them alike, word by word."""
     phrases = "\n".join(request.phrases()).encode("utf-8", "surrogatepass")
     return int(mix(_REQUEST_NOISE, seed, zlib.crc32(phrases)))
+
+
+def _batches(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
+    """All indices in batches of like size; fewer to a batch where requests are so long that memory would run out."""
+    batch: list[int] = []
+    for index in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if batch and (len(batch) == most or (len(batch) + 1) * sizes[index] > _MOST_CHARACTERS):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch

@@ -32,9 +32,7 @@ NEIGHBOURS: tuple[Actor, ...] = (
         "give [a flower] to [someone] @ at the wedding", "dance with [someone] @ at the wedding",
     ), PERSON_TIMES, sayings=("the town needs a new bridge", "welcome to our little town", "the market is open")),
 )  # fmt: skip
-KIN: dict[str, Actor] = {
-    pronoun: Actor("", "", pronoun, "", PERSON_DEEDS, PERSON_TIMES) for pronoun in KIN_OF_PRONOUN
-}
+KIN: dict[str, Actor] = {pronoun: Actor("", "", pronoun, "", PERSON_DEEDS, PERSON_TIMES) for pronoun in KIN_OF_PRONOUN}
 CHILD_DEEDS = (
     "play @ in the park / on the beach / behind the school", "run @ to school / home / down the hill / along the beach",
     "build a castle @ on the beach", "learn [a song] @ at school / in the classroom",
@@ -46,8 +44,9 @@ CHILD_DEEDS = (
 CHILDREN: tuple[Actor, ...] = (
     Actor("boy", "boys", "he", "little shy hungry", CHILD_DEEDS, ("after school", "in the afternoon"), "happily"),
     Actor("girl", "girls", "she", "little clever merry", CHILD_DEEDS, ("after school", "in the afternoon"), "happily"),
-    Actor("child", "children", "they", "little merry noisy", CHILD_DEEDS, ("after school", "in the afternoon"),
-    "happily"),
+    Actor(
+        "child", "children", "they", "little merry noisy", CHILD_DEEDS, ("after school", "in the afternoon"), "happily"
+    ),
 )
 
 NIGHT = ("in the evening", "late at night", "at midnight")
