@@ -158,7 +158,7 @@ def test_bounds_overrule_every_stopping_rule(model):
 @pytest.mark.parametrize("name", ["insnet", "autoregressive"])
 def test_rehearsed_length_is_the_median_of_untruncated_samples(name):
     model = small_model(name, "word")
-    chooser = chooser_of(model, rehearsals=5, max_tokens=20)
+    chooser = chooser_of(model, rehearsals=5, max_tokens=20, rehearsal_slack=0.0)
     requests = [["baker"], [], ["old ship", "rain"], ["x", "y", "z"]]
     prompt = prompt_of(model, requests, seeds=[7, 8, 9, 10], max_tokens=20)
     found = rehearsed(model.family, prompt, chooser).constraints.insertions.tolist()
@@ -174,6 +174,21 @@ def test_rehearsed_length_is_the_median_of_untruncated_samples(name):
     assert len(set(found)) > 1
     decoded = traces(model, rehearsed(model.family, prompt, chooser), chooser)
     assert [sum(len(step.inserts) for step in steps) for steps in decoded] == found
+
+
+def test_slack_lets_a_text_end_at_the_first_good_place_near_its_length(model):
+    def ended_after(hazards, **settings):
+        state, _ = state_of(model, 1, min_words=0)
+        limits = replace(state.constraints, insertions=torch.tensor([4]), slack=torch.tensor([2]))
+        for inserted, hazard in enumerate(hazards):
+            state = replace(state, constraints=limits, inserted=torch.tensor([inserted]))
+            if chooser_of(model, **settings).stop(state, torch.tensor([hazard], dtype=torch.float64).log()).item():
+                return inserted
+        return None
+
+    assert ended_after([0.9, 0.9, 0.1, 0.6, 0.9, 0.9, 0.9]) == 3  # not before 4 - 2
+    assert ended_after([0.1] * 9) == 6  # 4 + 2 at the latest
+    assert ended_after([0.1, 0.1, 0.6, 0.1, 0.1, 0.1, 0.1], stop_threshold=0.7) == 6
 
 
 def test_repeated_rows_stand_together(model):

@@ -154,6 +154,7 @@ def empty_prompt(rows: int, insertions: int, seed: int, device: torch.device) ->
             max_words=every_row(_MANY_WORDS),
             max_tokens=every_row(insertions),
             insertions=every_row(insertions),
+            slack=every_row(0),
             word_correction=every_row(0),
             forbidden=torch.zeros(rows, 0, 1, dtype=torch.int64, device=device),
             fills_blanks=every_row(0).bool(),

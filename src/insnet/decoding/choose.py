@@ -40,7 +40,7 @@ class Chooser:
         wants = torch.where(
             limits.insertions == Constraints.FREE,
             self._stopping_rule(state, log_stop),
-            self._near_rehearsed(state, log_stop),
+            self._near_wanted(state, log_stop),
         )
         words = count_words(state.canvas, self.lexicon, limits.word_correction)
         may = (words >= limits.min_words) & ~_empty_blanks(state).any(dim=1)
@@ -55,10 +55,10 @@ class Chooser:
             return state.log_survival + log_go < math.log(1 - theta)
         return uniform(_STOP_NOISE, state.seeds, state.step) < log_stop.double().exp()
 
-    def _near_rehearsed(self, state: State, log_stop: Tensor) -> Tensor:
-        """True (B,) at the first good place to stop near the rehearsed number of insertions."""
-        slack = state.constraints.insertions * self.config.rehearsal_slack
-        earliest, latest = state.constraints.insertions - slack, state.constraints.insertions + slack
+    def _near_wanted(self, state: State, log_stop: Tensor) -> Tensor:
+        """True (B,) at the first good place to stop near the wanted number of insertions."""
+        wanted, slack = state.constraints.insertions, state.constraints.slack
+        earliest, latest = wanted - slack, wanted + slack
         is_good_place = log_stop > math.log(self.config.stop_threshold)
         return (state.inserted >= latest) | ((state.inserted >= earliest) & is_good_place)
 

@@ -17,7 +17,7 @@ _REHEARSAL_NOISE = 301
 
 
 def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
-    """The prompt with each row's number of insertions fixed to the median of its rehearsals."""
+    """The prompt with each row's number of insertions set to the median of its rehearsals, and some slack."""
     times = chooser.config.rehearsals
     rows = len(prompt.seeds)
     repeated = repeat_rows(prompt, times)  # row r's rehearsals stand together
@@ -26,7 +26,9 @@ def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
     inserted = torch.zeros(rows * times, dtype=torch.int64, device=prompt.seeds.device)
     for step in decode(family, repeated, Chooser(chooser.config.untruncated(), chooser.lexicon)):
         inserted[step.row] += step.edits.puts().sum(dim=1)
-    return replace(prompt, constraints=replace(prompt.constraints, insertions=_median(inserted.view(rows, times))))
+    insertions = _median(inserted.view(rows, times))
+    slack = (insertions * chooser.config.rehearsal_slack).long()
+    return replace(prompt, constraints=replace(prompt.constraints, insertions=insertions, slack=slack))
 
 
 def repeat_rows(prompt: Prompt, times: int) -> Prompt:

@@ -121,6 +121,7 @@ def prompt_of_requests(
         max_words=torch.tensor([request.max_words for request in requests]),
         max_tokens=torch.tensor([request.max_tokens for request in requests]),
         insertions=torch.full((len(requests),), Constraints.FREE),
+        slack=torch.zeros(len(requests), dtype=torch.int64),
         word_correction=torch.tensor([_correction(r, t, on_cpu) for r, t in zip(requests, pieces, strict=True)]),
         forbidden=_forbidden([request.banned for request in requests], tokenizer),
         fills_blanks=torch.tensor([request.fills_blanks for request in requests]),

@@ -47,7 +47,9 @@ class Constraints:
     max_tokens: Tensor
     """(B,) insertions after which a row is cut off."""
     insertions: Tensor
-    """(B,) stop after exactly so many insertions, whatever the model says; FREE to let the stopping rule decide."""
+    """(B,) stop after so many insertions; FREE to let the stopping rule decide."""
+    slack: Tensor
+    """(B,) how many insertions before or after that a row may end, where the model finds a good place to."""
     word_correction: Tensor
     """(B,) printed words of the given text less the count of its tokens' words (unknown words print as they were)."""
     forbidden: Tensor
