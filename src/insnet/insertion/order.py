@@ -73,14 +73,15 @@ def _rare_first(sentence: Sentence) -> Tensor:
 
 ORDERS: dict[str, Callable[[Sentence], Tensor]] = {
     "random": _random,
+    "keywords_first": _random,
     "random_words": _random_words,
     "left_to_right": _left_to_right,
     "balanced_tree": _balanced_tree,
     "common_first": _common_first,
     "rare_first": _rare_first,
 }
-"""Sort keys (B, L), smaller goes in earlier, ties left to right. `keywords_first` of the literature is "random" with
-given words: they stand first in every order and carry no loss."""
+"""Sort keys (B, L), smaller goes in earlier, ties left to right. Given words stand first in every order and carry no
+loss, so that `keywords_first` is another name for `random`: which words are given, the batch says."""
 
 
 def position_of_step(order: str, sentence: Sentence) -> Tensor:
@@ -106,7 +107,7 @@ def log_order_count(order: str, sentence: Sentence) -> Tensor:
     Added to the expected log-probability of text and order, it gives a lower bound of the text's own (decision 23).
     """
     is_open = _is_open(sentence)
-    if order == "random":
+    if ORDERS[order] is _random:
         choices = is_open.sum(dim=1)
     elif order == "random_words":
         choices = _count_open_words(is_open, sentence.starts_word)
