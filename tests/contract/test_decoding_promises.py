@@ -8,8 +8,8 @@ from small_models import edits_of, offers, prompt_of, small_model, traces
 
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import STOPPING_RULES, GenerationConfig
+from insnet.decoding.lengths import rehearsed
 from insnet.decoding.loop import decode
-from insnet.decoding.rehearse import rehearsed
 from insnet.decoding.request import Request, required_words
 from insnet.decoding.trace import Replay
 from insnet.families.generator import map_tensors

@@ -9,8 +9,8 @@ from small_models import prompt_of, small_model, tokenizer_of, traces
 
 from insnet.decoding.choose import Chooser, draw, keep_top_k, keep_top_mass
 from insnet.decoding.config import GenerationConfig
+from insnet.decoding.lengths import rehearsed, repeat_rows
 from insnet.decoding.loop import decode
-from insnet.decoding.rehearse import rehearsed, repeat_rows
 from insnet.families.generator import State, initial_counters
 from insnet.insertion.canvas import Edits
 from insnet.insertion.constraints import Lexicon
@@ -158,7 +158,7 @@ def test_bounds_overrule_every_stopping_rule(model):
 @pytest.mark.parametrize("name", ["insnet", "autoregressive"])
 def test_rehearsed_length_is_the_median_of_untruncated_samples(name):
     model = small_model(name, "word")
-    chooser = chooser_of(model, rehearsals=5, max_tokens=20, rehearsal_slack=0.0)
+    chooser = chooser_of(model, rehearsals=5, max_tokens=20, length_slack=0.0)
     requests = [["baker"], [], ["old ship", "rain"], ["x", "y", "z"]]
     prompt = prompt_of(model, requests, seeds=[7, 8, 9, 10], max_tokens=20)
     found = rehearsed(model.family, prompt, chooser).constraints.insertions.tolist()
@@ -256,7 +256,7 @@ def test_where_nothing_may_be_written_the_row_ends(model):
         ({"temperature": math.nan}, "temperature is nan"),
         ({"top_p": 0}, "top_p is 0; expected a share"),
         ({"top_k": -1}, "top_k is -1; expected 0 or more"),
-        ({"stopping": "maybe"}, "stopping is 'maybe'; expected one of rehearsed, threshold"),
+        ({"stopping": "maybe"}, "stopping is 'maybe'; expected one of rehearsed, counted"),
         ({"min_words": 9, "max_words": 8}, "min_words 9 is above max_words 8"),
         ({"rehearsals": 0}, "rehearsals is 0; expected 1 or more"),
     ],

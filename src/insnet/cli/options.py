@@ -26,6 +26,7 @@ class Stopping(StrEnum):
     """When a text ends; insnet.decoding.config says more."""
 
     rehearsed = "rehearsed"
+    counted = "counted"
     threshold = "threshold"
     sampled = "sampled"
     cumulative = "cumulative"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-STOPPING_RULES = ("rehearsed", "threshold", "sampled", "cumulative")
+STOPPING_RULES = ("rehearsed", "counted", "threshold", "sampled", "cumulative")
 SLOT_CHOICES = ("nucleus", "argmax")
 
 
@@ -26,14 +26,17 @@ class GenerationConfig:
     top_p: float = 1.0
     """Draw among the tokens that hold this share of the distribution; 1 leaves it whole."""
     stopping: str = "rehearsed"
-    """`rehearsed`: as many insertions as the median of some untruncated rehearsals; `threshold`: when the stop
-    probability exceeds `stop_threshold`; `sampled`: by a draw; `cumulative`: when the chance of having stopped does."""
+    """`rehearsed`: as many insertions as the median of some untruncated rehearsals; `counted`: as many as the model's
+    count head says before the first (for models that have one); `threshold`: when the stop probability exceeds
+    `stop_threshold`; `sampled`: by a draw; `cumulative`: when the chance of having stopped does."""
     stop_threshold: float = 0.5
     """For `threshold` and `cumulative`; 0.5 is the paper's reading."""
     rehearsals: int = 8
     """Untruncated samples behind a rehearsed length."""
-    rehearsal_slack: float = 0.25
-    """How far, as a share of the rehearsed length, a text may end before or after it: it ends where the stop
+    count_quantile: float = 0.5
+    """Which quantile of the count head's distribution a counted length is; 0.5 is its median."""
+    length_slack: float = 0.25
+    """How far, as a share of a rehearsed or counted length, a text may end before or after it: it ends where the stop
     probability exceeds `stop_threshold`, so that it does not break off. 0 keeps to the length exactly."""
     min_words: int = 1
     """Fewest whitespace words of a text."""
@@ -53,8 +56,9 @@ class GenerationConfig:
         _one_of("slot_choice", self.slot_choice, SLOT_CHOICES)
         for name in ("slot_mass", "top_p"):
             _check(name, getattr(self, name), 0 < getattr(self, name) <= 1, "a share above 0 and up to 1")
+        _check("count_quantile", self.count_quantile, 0 < self.count_quantile < 1, "a share between 0 and 1")
         _check("stop_threshold", self.stop_threshold, 0 < self.stop_threshold < 1, "a probability between 0 and 1")
-        _check("rehearsal_slack", self.rehearsal_slack, 0 <= self.rehearsal_slack < 1, "a share from 0 up to 1")
+        _check("length_slack", self.length_slack, 0 <= self.length_slack < 1, "a share from 0 up to 1")
         _check("temperature", self.temperature, 0 < self.temperature < math.inf, "a number above 0 (greedy: top_k = 1)")
         _check("repetition_penalty", self.repetition_penalty, self.repetition_penalty >= 1, "1 or more")
         for name in ("top_k", "min_words", "no_repeat_ngram"):

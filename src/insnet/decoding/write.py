@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
+from insnet.decoding.lengths import counted, rehearsed
 from insnet.decoding.loop import decode
-from insnet.decoding.rehearse import rehearsed
 from insnet.decoding.request import Request, prompt_of_requests
 from insnet.decoding.trace import Recorder, Replay, TraceStep
 from insnet.families.generator import Generator, Prompt
@@ -90,6 +90,8 @@ class Scribe:
         prompt = prompt_of_requests(requests, own_seeds, self.tokenizer, self.lexicon, device)
         if config.stopping == "rehearsed":
             prompt = rehearsed(self.family, prompt, Chooser(config, self.lexicon))
+        elif config.stopping == "counted":
+            prompt = counted(self.family, prompt, Chooser(config, self.lexicon))
         return prompt, Recorder.of(prompt)
 
     def _finish(self, prompt: Prompt, row: int, request: Request, recorder: Recorder) -> Written:

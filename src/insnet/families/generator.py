@@ -152,6 +152,11 @@ class Generator(nn.Module, abc.ABC):
     def propose(self, state: State, choose: Choose) -> Edits:
         """The next step's edits; changes nothing."""
 
+    def count_log_probs(self, state: State) -> Tensor | None:
+        """Log-probabilities (B, N) of how many insertions are still to come, from 0 on; None where none are learned."""
+        del state
+        return None
+
     @abc.abstractmethod
     def advance(self, state: State, edits: Edits) -> State:
         """The state once `edits` are done, whoever decided them. Appends to the state's cache in place, so advance

@@ -51,6 +51,9 @@ class InsNetConfig:
     """Share of activations dropped while training."""
     order: str = "random"
     """The order in which training inserts; one of insnet.insertion.order.ORDERS."""
+    count_head: int = 0
+    """Predict, instead of stopping alone, how many insertions are still to come, up to this many; its probability of 0
+    is then that of stopping. 0 for the paper's binary head."""
     truncated: bool = False
     """Ablation: clamp offsets to [-1, 1], so that only the direction is seen."""
     noglobal: bool = False
@@ -59,6 +62,8 @@ class InsNetConfig:
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise ValueError(f"unknown order {self.order!r}; expected one of {', '.join(ORDERS)}")
+        if self.count_head < 0:
+            raise ValueError(f"count_head is {self.count_head}; expected 0 or more")
         if self.vocabulary_size <= len(SPECIALS):
             raise ValueError(f"vocabulary_size is {self.vocabulary_size}; expected more than {len(SPECIALS)} specials")
         self.shape()
@@ -98,7 +103,7 @@ class InsNet(Generator):
         self.slots = SlotComposer(config.width, use_global=not config.noglobal)
         self.token_head = TokenHead(config.vocabulary_size, (UNK,), len(SPECIALS))
         self.slot_head = nn.Linear(config.width, 1, bias=False)  # w_o
-        self.stop_head = nn.Linear(config.width, 1)  # q
+        self.stop_head = nn.Linear(config.width, 1 + config.count_head)  # q, or the count of what is to come
         initialise(self, config.layers)
 
     # ---- training: every step of a sentence in one pass ----
@@ -119,7 +124,8 @@ class InsNet(Generator):
     def log_likelihood(self, batch: TokenBatch) -> Tensor:
         """log p(text, order) + log(number of orders): its mean over orders bounds log p(text) from below."""
         nats, _ = self._nats(batch)
-        return log_order_count(self.config.order, sentence_of_batch(batch)) - torch.stack(list(nats.values())).sum(0)
+        spent = nats["token"] + nats["slot"] + nats["stop"]  # a count beyond stopping or not is no part of the text
+        return log_order_count(self.config.order, sentence_of_batch(batch)) - spent
 
     def _nats(self, batch: TokenBatch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Nats and decisions of each term for each row (B,)."""
@@ -130,13 +136,19 @@ class InsNet(Generator):
         first = batch.given.sum(dim=1, keepdim=True) - 1  # (B, 1): row from which the first insertion is predicted
         decides = (step >= first) & (step < batch.lengths[:, None])  # (B, T): rows that decide whether to stop
         inserts = decides & (step < batch.lengths[:, None] - 1)  # (B, T): rows followed by an insertion
+        log_stop, log_go, log_counts = self._stop_log_probs(encoded)  # (B, T), (B, T), (B, T, 1 + count_head)
+        is_last = step == batch.lengths[:, None] - 1
         nats = {
             "token": self._token_nats(encoded, order, token_of_step).masked_fill(~inserts, 0),
             "slot": self._slot_nats(encoded, order, batch.lengths).masked_fill(~inserts, 0),
-            "stop": self._stop_nats(encoded, step == batch.lengths[:, None] - 1).masked_fill(~decides, 0),
+            "stop": -torch.where(is_last, log_stop, log_go).masked_fill(~decides, 0),
         }
         insertions = inserts.sum(dim=1)
         counts = {"token": insertions, "slot": insertions, "stop": decides.sum(dim=1)}
+        if log_counts is not None:
+            to_come = (batch.lengths[:, None] - 1 - step).clamp(0, self.config.count_head)
+            log_count = log_counts.gather(2, to_come[:, :, None])[:, :, 0] - log_go  # given that the text goes on
+            nats["count"], counts["count"] = -log_count.masked_fill(~inserts, 0), insertions
         return {name: values.sum(dim=1) for name, values in nats.items()}, counts
 
     def _token_nats(self, encoded: Tensor, order: Tensor, token_of_step: Tensor) -> Tensor:
@@ -160,10 +172,14 @@ class InsNet(Generator):
         left, _ = neighbours_of_step(order)
         return logits.logsumexp(dim=2) - logits.gather(2, left.roll(-1, dims=1)[:, :, None])[:, :, 0]
 
-    def _stop_nats(self, encoded: Tensor, is_last: Tensor) -> Tensor:
-        """-log q of going on, or of stopping after the last step (B, T)."""
-        logit = _at_least_float32(self.stop_head(encoded)[:, :, 0])
-        return F.binary_cross_entropy_with_logits(logit, is_last.to(logit.dtype), reduction="none")
+    def _stop_log_probs(self, encoded: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Log-probabilities (...) of stopping and of going on after each newest token (..., D); and, with a count head,
+        those (..., 1 + count_head) of how many insertions are still to come."""
+        logits = _at_least_float32(self.stop_head(encoded))
+        if not self.config.count_head:
+            return F.logsigmoid(logits[..., 0]), F.logsigmoid(-logits[..., 0]), None
+        log_counts = logits.log_softmax(dim=-1)
+        return log_counts[..., 0], log_counts[..., 1:].logsumexp(dim=-1), log_counts
 
     # ---- decoding: one cached row a token ----
 
@@ -202,9 +218,8 @@ class InsNet(Generator):
         open_log_probs = slot_log_probs.masked_fill(~open_slots, -math.inf)
         log_open = open_log_probs.logsumexp(dim=1)  # (B,): what mass lies on slots that take an insertion
         log_closed = slot_log_probs.masked_fill(open_slots, -math.inf).logsumexp(dim=1)
-        stop_logit = _at_least_float32(self.stop_head(state.last)[:, 0])
-        log_go = F.logsigmoid(-stop_logit) + log_open
-        log_stop = torch.logaddexp(F.logsigmoid(stop_logit), F.logsigmoid(-stop_logit) + log_closed)
+        log_stop, log_go, _ = self._stop_log_probs(state.last)
+        log_stop, log_go = torch.logaddexp(log_stop, log_go + log_closed), log_go + log_open
         finished = choose.stop(state, log_stop) | ~open_slots.any(dim=1)
         open_log_probs = (open_log_probs - log_open[:, None]).masked_fill(~open_slots, -math.inf)
         slot = choose.slot(state, open_log_probs)
@@ -220,6 +235,11 @@ class InsNet(Generator):
             stop_log_prob=torch.where(finished, log_stop, log_go),
             finished=finished,
         )
+
+    def count_log_probs(self, state: State) -> Tensor | None:
+        """How many insertions are still to come, if there is a count head."""
+        assert isinstance(state, InsNetState)
+        return self._stop_log_probs(state.last)[2]
 
     def advance(self, state: State, edits: Edits) -> InsNetState:
         """Carries out edits left to right, as if one after the other, and encodes the new tokens in one pass."""

@@ -104,7 +104,7 @@ def position_of_step(order: str, sentence: Sentence) -> Tensor:
 def log_order_count(order: str, sentence: Sentence) -> Tensor:
     """The log (B,) of how many equally likely orders there are: log (n-k)! for "random" with k given tokens.
 
-    Added to the expected log-probability of text and order, it gives a lower bound of the text's own (decision 23).
+    Added to the expected log-probability of text and order, it gives a lower bound of the text's own.
     """
     is_open = _is_open(sentence)
     if ORDERS[order] is _random:

@@ -1,6 +1,6 @@
-"""Lengths by rehearsal: what the untruncated model would write, before truncated decoding writes it better.
+"""Where a text's length comes from: rehearsals of the untruncated model, or the model's own count.
 
-Truncation commits to small gaps and stops early (decision 8); the length must come from the whole distribution.
+Truncation commits to small gaps and stops early, so a length can't come from truncated decoding itself.
 """
 
 from dataclasses import replace
@@ -26,8 +26,21 @@ def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
     inserted = torch.zeros(rows * times, dtype=torch.int64, device=prompt.seeds.device)
     for step in decode(family, repeated, Chooser(chooser.config.untruncated(), chooser.lexicon)):
         inserted[step.row] += step.edits.puts().sum(dim=1)
-    insertions = _median(inserted.view(rows, times))
-    slack = (insertions * chooser.config.rehearsal_slack).long()
+    return _with_length(prompt, _median(inserted.view(rows, times)), chooser)
+
+
+@torch.no_grad()
+def counted(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
+    """The prompt with each row's number of insertions set to what the count head expects, and some slack."""
+    log_probs = family.count_log_probs(family.start(prompt))
+    if log_probs is None:
+        raise ValueError("stopping is 'counted', but this model has no count head; use rehearsed, threshold or sampled")
+    is_below = log_probs.double().exp().cumsum(dim=1) < chooser.config.count_quantile
+    return _with_length(prompt, is_below.sum(dim=1), chooser)
+
+
+def _with_length(prompt: Prompt, insertions: Tensor, chooser: Chooser) -> Prompt:
+    slack = (insertions * chooser.config.length_slack).long()
     return replace(prompt, constraints=replace(prompt.constraints, insertions=insertions, slack=slack))
 
 

@@ -1,0 +1,79 @@
+"""A count head: how many insertions are to come, of which the chance of none is the chance of stopping."""
+
+from itertools import accumulate
+
+import pytest
+import torch
+from small_models import prompt_of, small_model, traces
+
+from insnet.decoding.choose import Chooser
+from insnet.decoding.lengths import counted
+from insnet.families.generator import LossContext
+from insnet.text.batching import TokenBatch
+
+MOST = 6
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model("insnet", "word", count_head=MOST)
+
+
+def batch_of(model):
+    sentences = [[7, 8, 9], [10], [5, 6, 7, 8, 9, 10, 11, 12, 13]]
+    given = [[False, True, False], [False], [False] * 9]
+    return TokenBatch.of(sentences, starts_word=model.scribe.lexicon.starts_word, given=given)
+
+
+@torch.no_grad()
+def test_the_terms_are_those_of_one_softmax_over_counts(model):
+    """stop + count = -log p(count): summed by hand over every state of every sentence."""
+    batch = batch_of(model)
+    terms = model.family.losses(batch, LossContext())
+    expected = 0.0
+    for row in range(3):
+        alone = TokenBatch(**{n: v[row : row + 1] for n, v in vars(batch).items() if v is not None})
+        length, given = int(alone.lengths[0]), int(alone.given.sum())
+        states = encoded_states(model.family, alone)  # (T, D)
+        for step in range(given - 1, length):
+            log_counts = model.family.stop_head(states[step]).log_softmax(dim=-1)
+            expected -= float(log_counts[min(length - 1 - step, MOST)])
+    assert float(terms["stop"].nats + terms["count"].nats) == pytest.approx(expected, rel=1e-12)
+    assert (int(terms["count"].count), int(terms["stop"].count)) == (12, 15)
+
+
+def encoded_states(family, batch):
+    from insnet.families.generator import sentence_of_batch
+    from insnet.insertion.offsets import offsets_of_order
+    from insnet.insertion.order import position_of_step
+
+    order = position_of_step(family.config.order, sentence_of_batch(batch))
+    return family.encoder(family.embedding(batch.tokens.gather(1, order)), offsets_of_order(order))[0]
+
+
+def test_the_likelihood_leaves_the_count_out(model):
+    batch = batch_of(model)
+    terms = model.family.losses(batch, LossContext())
+    likelihood = model.family.log_likelihood(batch).sum()
+    orders = torch.lgamma(torch.tensor([3.0, 2.0, 10.0], dtype=torch.float64)).sum()  # 2!, 1!, 9!
+    spent = terms["token"].nats + terms["slot"].nats + terms["stop"].nats
+    assert float(likelihood) == pytest.approx(float(orders - spent), rel=1e-12)
+
+
+def test_a_counted_length_is_the_quantile_of_the_first_states_counts(model):
+    prompt = prompt_of(model, [["baker"], []], max_tokens=20)
+    log_probs = model.family.count_log_probs(model.family.start(prompt))
+    for quantile in (0.1, 0.5, 0.9):
+        chooser = Chooser(model.generation.of({"count_quantile": quantile, "length_slack": 0.0}), model.scribe.lexicon)
+        found = counted(model.family, prompt, chooser)
+        reached = [list(accumulate(row)) for row in log_probs.exp().tolist()]
+        expected = [next(count for count, mass in enumerate(row) if mass >= quantile) for row in reached]
+        assert found.constraints.insertions.tolist() == expected
+        written = [sum(len(step.inserts) for step in steps) for steps in traces(model, found, chooser)]
+        assert written == [max(count, minimum) for count, minimum in zip(expected, (0, 1), strict=True)]
+
+
+def test_a_model_without_the_head_says_so():
+    plain = small_model("insnet", "word")
+    with pytest.raises(ValueError, match="this model has no count head; use rehearsed"):
+        plain.generate(["baker"], stopping="counted")
