@@ -11,9 +11,9 @@ from torch import Tensor
 from insnet.decoding.choose import Chooser
 from insnet.decoding.loop import decode
 from insnet.families.generator import Generator, Prompt, map_tensors
-from insnet.randomness import mix
+from insnet.randomness import mix, uniform
 
-_REHEARSAL_NOISE = 301
+_REHEARSAL_NOISE, _COUNT_NOISE = 301, 302
 
 
 def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
@@ -35,8 +35,11 @@ def counted(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
     log_probs = family.count_log_probs(family.start(prompt))
     if log_probs is None:
         raise ValueError("stopping is 'counted', but this model has no count head; use rehearsed, threshold or sampled")
-    is_below = log_probs.double().exp().cumsum(dim=1) < chooser.config.count_quantile
-    return _with_length(prompt, is_below.sum(dim=1), chooser)
+    quantile = torch.full_like(prompt.seeds, chooser.config.count_quantile, dtype=torch.float64)
+    if chooser.config.stopping == "sampled":
+        quantile = uniform(_COUNT_NOISE, prompt.seeds)
+    is_below = log_probs.double().exp().cumsum(dim=1) < quantile[:, None]
+    return _with_length(prompt, is_below.sum(dim=1).clamp_max(log_probs.shape[1] - 1), chooser)
 
 
 def _with_length(prompt: Prompt, insertions: Tensor, chooser: Chooser) -> Prompt:

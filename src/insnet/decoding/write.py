@@ -88,10 +88,10 @@ class Scribe:
         device = next(self.family.parameters()).device
         own_seeds = [_seed_of_request(request, seed) for request, seed in zip(requests, seeds, strict=True)]
         prompt = prompt_of_requests(requests, own_seeds, self.tokenizer, self.lexicon, device)
-        if config.stopping == "rehearsed":
-            prompt = rehearsed(self.family, prompt, Chooser(config, self.lexicon))
-        elif config.stopping == "counted":
+        if config.stopping == "counted" or self.family.is_told_its_length:
             prompt = counted(self.family, prompt, Chooser(config, self.lexicon))
+        elif config.stopping == "rehearsed":
+            prompt = rehearsed(self.family, prompt, Chooser(config, self.lexicon))
         return prompt, Recorder.of(prompt)
 
     def _finish(self, prompt: Prompt, row: int, request: Request, recorder: Recorder) -> Written:

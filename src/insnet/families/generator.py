@@ -152,6 +152,11 @@ class Generator(nn.Module, abc.ABC):
     def propose(self, state: State, choose: Choose) -> Edits:
         """The next step's edits; changes nothing."""
 
+    @property
+    def is_told_its_length(self) -> bool:
+        """Whether a text's number of insertions must be fixed before the first one."""
+        return False
+
     def count_log_probs(self, state: State) -> Tensor | None:
         """Log-probabilities (B, N) of how many insertions are still to come, from 0 on; None where none are learned."""
         del state

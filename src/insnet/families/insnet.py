@@ -24,6 +24,7 @@ from insnet.families.generator import (
     sentence_of_batch,
 )
 from insnet.insertion.canvas import Canvas, Edits, apply
+from insnet.insertion.constraints import Constraints
 from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, step_at_position
 from insnet.insertion.order import ORDERS, log_order_count, position_of_step
 from insnet.insertion.trajectory import is_slot_after_step, neighbours_of_step, right_neighbour_after_step
@@ -33,6 +34,8 @@ from insnet.layers.slots import SlotComposer
 from insnet.layers.transformer import Append, OffsetTransformer, TransformerShape, initialise
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS, UNK
+
+_NEVER = -1e4  # the log-probability of what a model that was told its length does not do; finite, so that it prints
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,9 @@ class InsNetConfig:
     count_head: int = 0
     """Predict, instead of stopping alone, how many insertions are still to come, up to this many; its probability of 0
     is then that of stopping. 0 for the paper's binary head."""
+    length_conditioned: bool = False
+    """Tell every step how many insertions are left, so that a text fills the length it was given; needs a count head,
+    which gives one before the first insertion."""
     truncated: bool = False
     """Ablation: clamp offsets to [-1, 1], so that only the direction is seen."""
     noglobal: bool = False
@@ -62,8 +68,9 @@ class InsNetConfig:
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise ValueError(f"unknown order {self.order!r}; expected one of {', '.join(ORDERS)}")
-        if self.count_head < 0:
-            raise ValueError(f"count_head is {self.count_head}; expected 0 or more")
+        if self.count_head < int(self.length_conditioned):
+            least = "1 or more with length_conditioned" if self.length_conditioned else "0 or more"
+            raise ValueError(f"count_head is {self.count_head}; expected {least}")
         if self.vocabulary_size <= len(SPECIALS):
             raise ValueError(f"vocabulary_size is {self.vocabulary_size}; expected more than {len(SPECIALS)} specials")
         self.shape()
@@ -104,6 +111,8 @@ class InsNet(Generator):
         self.token_head = TokenHead(config.vocabulary_size, (UNK,), len(SPECIALS))
         self.slot_head = nn.Linear(config.width, 1, bias=False)  # w_o
         self.stop_head = nn.Linear(config.width, 1 + config.count_head)  # q, or the count of what is to come
+        if config.length_conditioned:
+            self.count_embedding = nn.Embedding(1 + config.count_head, config.width)
         initialise(self, config.layers)
 
     # ---- training: every step of a sentence in one pass ----
@@ -136,36 +145,55 @@ class InsNet(Generator):
         first = batch.given.sum(dim=1, keepdim=True) - 1  # (B, 1): row from which the first insertion is predicted
         decides = (step >= first) & (step < batch.lengths[:, None])  # (B, T): rows that decide whether to stop
         inserts = decides & (step < batch.lengths[:, None] - 1)  # (B, T): rows followed by an insertion
-        log_stop, log_go, log_counts = self._stop_log_probs(encoded)  # (B, T), (B, T), (B, T, 1 + count_head)
-        is_last = step == batch.lengths[:, None] - 1
+        to_come = batch.lengths[:, None] - 1 - step  # (B, T): insertions after this row
+        last = self._told(encoded, to_come)
         nats = {
-            "token": self._token_nats(encoded, order, token_of_step).masked_fill(~inserts, 0),
-            "slot": self._slot_nats(encoded, order, batch.lengths).masked_fill(~inserts, 0),
-            "stop": -torch.where(is_last, log_stop, log_go).masked_fill(~decides, 0),
+            "token": self._token_nats(encoded, last, order, token_of_step).masked_fill(~inserts, 0),
+            "slot": self._slot_nats(encoded, last, order, batch.lengths).masked_fill(~inserts, 0),
         }
-        insertions = inserts.sum(dim=1)
-        counts = {"token": insertions, "slot": insertions, "stop": decides.sum(dim=1)}
-        if log_counts is not None:
-            to_come = (batch.lengths[:, None] - 1 - step).clamp(0, self.config.count_head)
-            log_count = log_counts.gather(2, to_come[:, :, None])[:, :, 0] - log_go  # given that the text goes on
-            nats["count"], counts["count"] = -log_count.masked_fill(~inserts, 0), insertions
+        counts = {"token": inserts.sum(dim=1), "slot": inserts.sum(dim=1)}
+        for name, (values, is_decision) in self._stop_nats(encoded, to_come, decides, step == first).items():
+            nats[name], counts[name] = values.masked_fill(~is_decision, 0), is_decision.sum(dim=1)
         return {name: values.sum(dim=1) for name, values in nats.items()}, counts
 
-    def _token_nats(self, encoded: Tensor, order: Tensor, token_of_step: Tensor) -> Tensor:
+    def _told(self, newest: Tensor, to_come: Tensor) -> Tensor:
+        """What a step adds to its slots (..., D): the newest token and, if the model is told, how many are to come."""
+        if not self.config.length_conditioned:
+            return newest
+        count: Tensor = self.count_embedding(to_come.clamp(1, self.config.count_head))
+        return newest + count
+
+    def _stop_nats(
+        self, encoded: Tensor, to_come: Tensor, decides: Tensor, is_first: Tensor
+    ) -> dict[str, tuple[Tensor, Tensor]]:
+        """Nats (B, T) of stopping or going on, and of counting beyond that, each with where it is decided.
+
+        A model that is told its length decides it once, before the first insertion; counting later is practice only.
+        """
+        log_stop, log_go, log_counts = self._stop_log_probs(encoded)
+        stop = -torch.where(to_come == 0, log_stop, log_go)
+        if log_counts is None:
+            return {"stop": (stop, decides)}
+        count = -log_counts.gather(2, to_come.clamp(0, self.config.count_head)[:, :, None])[:, :, 0]
+        if self.config.length_conditioned:
+            return {"stop": (count, decides & is_first), "count": (count, decides & ~is_first)}
+        return {"stop": (stop, decides), "count": (count + log_go, decides & (to_come > 0))}
+
+    def _token_nats(self, encoded: Tensor, last: Tensor, order: Tensor, token_of_step: Tensor) -> Tensor:
         """-log p(token of step t+1 | its slot on the canvas after step t), at row t (B, T)."""
         left, right = neighbours_of_step(order)
         left_half, right_half = self.slots.halves(encoded)  # (B, T, D/2)
         left_half = _take(left_half, left.roll(-1, dims=1))
         right_half = _take(right_half, right.roll(-1, dims=1))
-        logits = self.token_head(self.slots.compose(left_half, right_half, encoded), self.embedding.weight)
+        logits = self.token_head(self.slots.compose(left_half, right_half, last), self.embedding.weight)
         target = token_of_step.roll(-1, dims=1)
         loss = F.cross_entropy(_at_least_float32(logits).flatten(0, 1), target.flatten(), reduction="none")
         return loss.view_as(target)
 
-    def _slot_nats(self, encoded: Tensor, order: Tensor, lengths: Tensor) -> Tensor:
+    def _slot_nats(self, encoded: Tensor, last: Tensor, order: Tensor, lengths: Tensor) -> Tensor:
         """-log o(slot of step t+1), among all slots of the canvas after step t, at row t (B, T)."""
         right_neighbour = right_neighbour_after_step(order)  # (B, T, T)
-        logits = self.slots.logits_of_all_steps(encoded, right_neighbour, self.slot_head.weight[0])
+        logits = self.slots.logits_of_all_steps(encoded, right_neighbour, self.slot_head.weight[0], last)
         is_slot = is_slot_after_step(lengths, order.shape[1])
         is_slot[:, :, 0] = True  # in padded rows too, which have none and are not counted: no row may be empty
         logits = logits.masked_fill(~is_slot, -math.inf)
@@ -218,7 +246,7 @@ class InsNet(Generator):
         open_log_probs = slot_log_probs.masked_fill(~open_slots, -math.inf)
         log_open = open_log_probs.logsumexp(dim=1)  # (B,): what mass lies on slots that take an insertion
         log_closed = slot_log_probs.masked_fill(open_slots, -math.inf).logsumexp(dim=1)
-        log_stop, log_go, _ = self._stop_log_probs(state.last)
+        log_stop, log_go = self._stops(state)
         log_stop, log_go = torch.logaddexp(log_stop, log_go + log_closed), log_go + log_open
         finished = choose.stop(state, log_stop) | ~open_slots.any(dim=1)
         open_log_probs = (open_log_probs - log_open[:, None]).masked_fill(~open_slots, -math.inf)
@@ -235,6 +263,31 @@ class InsNet(Generator):
             stop_log_prob=torch.where(finished, log_stop, log_go),
             finished=finished,
         )
+
+    def _stops(self, state: InsNetState) -> tuple[Tensor, Tensor]:
+        """Log-probabilities (B,) of stopping and of going on; certain for a model that was told how many are to come,
+        except at the first step, which answers for that number."""
+        log_stop, log_go, log_counts = self._stop_log_probs(state.last)
+        wanted = state.constraints.insertions
+        if not self.config.length_conditioned or log_counts is None:
+            return log_stop, log_go
+        is_told, is_done = wanted != Constraints.FREE, state.inserted >= wanted
+        chosen = log_counts.gather(1, wanted.clamp(0, self.config.count_head)[:, None])[:, 0]
+        certain = torch.where(state.step == 0, chosen, torch.zeros_like(chosen))
+        never = torch.full_like(chosen, _NEVER)
+        log_stop = torch.where(is_told, torch.where(is_done, certain, never), log_stop)
+        return log_stop, torch.where(is_told, torch.where(is_done, never, certain), log_go)
+
+    def _to_come(self, state: InsNetState) -> Tensor:
+        """How many insertions (B,) are left: as wanted, or as the count head thinks likeliest."""
+        wanted, log_counts = state.constraints.insertions, self._stop_log_probs(state.last)[2]
+        if log_counts is None:
+            return torch.zeros_like(wanted)
+        return torch.where(wanted != Constraints.FREE, wanted - state.inserted, log_counts.argmax(dim=1))
+
+    @property
+    def is_told_its_length(self) -> bool:
+        return self.config.length_conditioned  # type: ignore[no-any-return]
 
     def count_log_probs(self, state: State) -> Tensor | None:
         """How many insertions are still to come, if there is a count head."""
@@ -276,7 +329,7 @@ class InsNet(Generator):
         slots = int(state.canvas.length.max()) - 1
         step = step_at_position(state.rank_of_step, state.canvas.length)[:, : slots + 1]  # (B, S + 1)
         left, right = _take(state.left_half, step[:, :-1]), _take(state.right_half, step[:, 1:])
-        vectors = self.slots.compose(left, right, state.last[:, None])
+        vectors = self.slots.compose(left, right, self._told(state.last, self._to_come(state))[:, None])
         logits = _at_least_float32(self.slot_head(vectors)[:, :, 0])
         logits = logits.masked_fill(~state.canvas.is_slot()[:, :slots], -math.inf)
         return vectors, logits.log_softmax(dim=1)

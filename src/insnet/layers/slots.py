@@ -26,9 +26,12 @@ class SlotComposer(nn.Module):
         joined = torch.cat([left, right], dim=-1)
         return self.norm(joined + last if self.use_global else joined)  # type: ignore[no-any-return]
 
-    def logits_of_all_steps(self, encoded: Tensor, right_neighbour: Tensor, weight: Tensor) -> Tensor:
+    def logits_of_all_steps(
+        self, encoded: Tensor, right_neighbour: Tensor, weight: Tensor, last: Tensor | None = None
+    ) -> Tensor:
         """The logit (B, T, T) of the slot right of token i on the canvas after step t, as [t, i]; O(n^2) memory.
 
+        `last` (B, T, D) is what each step adds to its slots; the newest token's encoding unless given.
         Equals `compose(...) @ weight` up to the constant `weight . norm.bias`, which a softmax ignores. With both
         halves of a slot centred on their own means, the variance is a sum of squares plus two matrix products, so
         it is spared the cancellation of E[x^2] - E[x]^2; still, all of it runs in float32 or better.
@@ -37,10 +40,11 @@ class SlotComposer(nn.Module):
         with torch.autocast(encoded.device.type, enabled=False):
             dtype = torch.float64 if encoded.dtype == torch.float64 else torch.float32
             gain = (weight * self.norm.weight).to(dtype)  # (D,)
-            last = encoded.to(dtype) if self.use_global else torch.zeros_like(encoded, dtype=dtype)
+            newest = encoded if last is None else last
+            newest = newest.to(dtype) if self.use_global else torch.zeros_like(newest, dtype=dtype)
             left_gain, right_gain = gain.chunk(2)
-            at_left = _HalfSlots.of(left.to(dtype), last.chunk(2, dim=-1)[0], left_gain)
-            at_right = _HalfSlots.of(right.to(dtype), last.chunk(2, dim=-1)[1], right_gain).at(right_neighbour)
+            at_left = _HalfSlots.of(left.to(dtype), newest.chunk(2, dim=-1)[0], left_gain)
+            at_right = _HalfSlots.of(right.to(dtype), newest.chunk(2, dim=-1)[1], right_gain).at(right_neighbour)
             difference = (at_left.mean - at_right.mean) / 2
             width = encoded.shape[-1]
             variance = (at_left.square + at_right.square).clamp_min(0) / width + difference**2
