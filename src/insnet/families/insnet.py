@@ -168,7 +168,7 @@ class InsNet(Generator):
     ) -> dict[str, tuple[Tensor, Tensor]]:
         """Nats (B, T) of stopping or going on, and of counting beyond that, each with where it is decided.
 
-        A model that is told its length decides it once, before the first insertion; counting later is practice only.
+        A model that is told its length decides it once, before the first insertion.
         """
         log_stop, log_go, log_counts = self._stop_log_probs(encoded)
         stop = -torch.where(to_come == 0, log_stop, log_go)
@@ -176,7 +176,7 @@ class InsNet(Generator):
             return {"stop": (stop, decides)}
         count = -log_counts.gather(2, to_come.clamp(0, self.config.count_head)[:, :, None])[:, :, 0]
         if self.config.length_conditioned:
-            return {"stop": (count, decides & is_first), "count": (count, decides & ~is_first)}
+            return {"stop": (count, decides & is_first)}
         return {"stop": (stop, decides), "count": (count + log_go, decides & (to_come > 0))}
 
     def _token_nats(self, encoded: Tensor, last: Tensor, order: Tensor, token_of_step: Tensor) -> Tensor:
