@@ -43,10 +43,10 @@ $(DEV): $(REQUIREMENTS) | $(CORE)
 demo: $(CORE)  ## install the core and watch the shipped model write
 	@set -e; run() { printf '\n$$ %s\n' "$$*"; "$(BIN)/$$@"; }; \
 	run insnet models; \
-	run insnet generate baker bread market --seed 7; \
-	run insnet generate girl song -n 3 --seed 7; \
-	run insnet generate fisherman boat rain --seed 5 --watch; \
-	run insnet infill "The ___ sold ___ at the market." --seed 3
+	run insnet generate goat hat garden --seed 7; \
+	run insnet generate girl song -n 3 --seed 1; \
+	run insnet generate fisherman boat rain --seed 1 --watch; \
+	run insnet infill "The ___ sold ___ at the market." --seed 1
 
 test: lint types  ## lint, types and all tests: what a change has to pass
 	@$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
