@@ -51,6 +51,7 @@ def encoded_states(family, batch):
     return family.encoder(family.embedding(batch.tokens.gather(1, order)), offsets_of_order(order))[0]
 
 
+@torch.no_grad()
 def test_the_likelihood_leaves_the_count_out(model):
     batch = batch_of(model)
     terms = model.family.losses(batch, LossContext())
