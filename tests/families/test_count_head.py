@@ -62,7 +62,7 @@ def test_the_likelihood_leaves_the_count_out(model):
 
 
 def test_a_counted_length_is_the_quantile_of_the_first_states_counts(model):
-    prompt = prompt_of(model, [["baker"], []], max_tokens=20)
+    prompt = prompt_of(model, [["baker"], []], max_tokens=20, min_words=0)
     log_probs = model.family.count_log_probs(model.family.start(prompt))
     for quantile in (0.1, 0.5, 0.9):
         chooser = Chooser(model.generation.of({"count_quantile": quantile, "length_slack": 0.0}), model.scribe.lexicon)
@@ -71,7 +71,16 @@ def test_a_counted_length_is_the_quantile_of_the_first_states_counts(model):
         expected = [next(count for count, mass in enumerate(row) if mass >= quantile) for row in reached]
         assert found.constraints.insertions.tolist() == expected
         written = [sum(len(step.inserts) for step in steps) for steps in traces(model, found, chooser)]
-        assert written == [max(count, minimum) for count, minimum in zip(expected, (0, 1), strict=True)]
+        assert written == expected
+
+
+def test_a_counted_length_keeps_to_the_bounds(model):
+    chooser = Chooser(model.generation.of({"length_slack": 0.0}), model.scribe.lexicon)
+    for least, most in ((4, 5), (1, 2), (3, 3), (2, 40)):
+        prompt = prompt_of(model, [["baker"], [], ["old ship"]], max_tokens=20, min_words=least, max_words=max(most, 2))
+        found = counted(model.family, prompt, chooser).constraints.insertions.tolist()
+        for insertions, given in zip(found, (1, 0, 2), strict=True):
+            assert least - given <= insertions <= min(max(most, 2) - given, MOST)
 
 
 def test_a_model_without_the_head_says_so():

@@ -7,6 +7,8 @@ from small_models import small_model
 from insnet.decoding.trace import log_prob_of_steps
 from insnet.families.generator import LossContext
 from insnet.families.insnet import InsNetConfig
+from insnet.families.storage import load_model, save_model
+from insnet.model import Model
 from insnet.text.batching import TokenBatch
 
 MOST = 12
@@ -74,3 +76,28 @@ def test_what_is_to_come_changes_what_is_written(model):
 def test_it_needs_a_count_head():
     with pytest.raises(ValueError, match="count_head is 0; expected 1 or more with length_conditioned"):
         InsNetConfig(vocabulary_size=20, length_conditioned=True)
+
+
+def test_it_needs_the_newest_token_in_its_slots():
+    with pytest.raises(ValueError, match="which noglobal drops"):
+        InsNetConfig(vocabulary_size=20, count_head=5, length_conditioned=True, noglobal=True)
+
+
+def test_gradients_reach_every_parameter(model):
+    batch = TokenBatch.of([[7, 8, 9], [7, 8, 9, 10]], starts_word=model.scribe.lexicon.starts_word)
+    model.family.zero_grad()
+    sum(term.nats for term in model.family.losses(batch, LossContext()).values()).backward()
+    assert [name for name, weight in model.family.named_parameters() if not weight.grad.abs().sum() > 0] == []
+
+
+@pytest.mark.parametrize("stopping", ["sampled", "counted"])
+def test_a_text_is_the_same_alone_in_a_batch_and_after_saving(model, stopping, tmp_path):
+    lists = [["baker"], [], ["new york", "C++"], ["rain", "ship", "old"]]
+    together = model.generate_batch(lists, seed=3, stopping=stopping)
+    save_model(tmp_path, model.family)
+    again = Model(load_model(tmp_path, "cpu", torch.float64), model.tokenizer, model.generation)
+    for keywords, result in zip(lists, together, strict=True):
+        for other in (model, again):
+            alone = other.generate(keywords, seed=3, stopping=stopping)
+            assert (alone.text, alone.steps) == (result.text, result.steps)
+            assert alone.log_prob == pytest.approx(result.log_prob, abs=1e-9)

@@ -11,6 +11,7 @@ from torch import Tensor
 from insnet.decoding.choose import Chooser
 from insnet.decoding.loop import decode
 from insnet.families.generator import Generator, Prompt, map_tensors
+from insnet.insertion.constraints import count_words
 from insnet.randomness import mix, uniform
 
 _REHEARSAL_NOISE, _COUNT_NOISE = 301, 302
@@ -35,11 +36,27 @@ def counted(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
     log_probs = family.count_log_probs(family.start(prompt))
     if log_probs is None:
         raise ValueError("stopping is 'counted', but this model has no count head; use rehearsed, threshold or sampled")
+    log_probs = _within_bounds(log_probs, prompt, chooser)
     quantile = torch.full_like(prompt.seeds, chooser.config.count_quantile, dtype=torch.float64)
     if chooser.config.stopping == "sampled":
         quantile = uniform(_COUNT_NOISE, prompt.seeds)
     is_below = log_probs.double().exp().cumsum(dim=1) < quantile[:, None]
     return _with_length(prompt, is_below.sum(dim=1).clamp_max(log_probs.shape[1] - 1), chooser)
+
+
+def _within_bounds(log_probs: Tensor, prompt: Prompt, chooser: Chooser) -> Tensor:
+    """The distribution (B, N) over counts that can meet the bounds on words and tokens, if any can.
+
+    An insertion makes at most one word, so a text must get as many as it lacks words; and, punctuation aside, no more
+    than it may have.
+    """
+    limits = prompt.constraints
+    words = count_words(prompt.canvas, chooser.lexicon, limits.word_correction)[:, None]
+    count = torch.arange(log_probs.shape[1], device=log_probs.device)[None, :]
+    fits = (count >= limits.min_words[:, None] - words) & (count <= limits.max_words[:, None] - words)
+    fits = fits & (count <= limits.max_tokens[:, None])
+    fitting = log_probs.masked_fill(~fits, -torch.inf).log_softmax(dim=1)
+    return torch.where(fits.any(dim=1, keepdim=True), fitting, log_probs)
 
 
 def _with_length(prompt: Prompt, insertions: Tensor, chooser: Chooser) -> Prompt:

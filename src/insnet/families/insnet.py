@@ -71,6 +71,8 @@ class InsNetConfig:
         if self.count_head < int(self.length_conditioned):
             least = "1 or more with length_conditioned" if self.length_conditioned else "0 or more"
             raise ValueError(f"count_head is {self.count_head}; expected {least}")
+        if self.length_conditioned and self.noglobal:
+            raise ValueError("length_conditioned tells slots their count beside the newest token, which noglobal drops")
         if self.vocabulary_size <= len(SPECIALS):
             raise ValueError(f"vocabulary_size is {self.vocabulary_size}; expected more than {len(SPECIALS)} specials")
         self.shape()
