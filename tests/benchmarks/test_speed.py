@@ -58,8 +58,15 @@ def test_decode_speed_has_the_published_names():
     headline, detail = decode_speed.measure(DECODE)
     assert {"reencode_over_cached_n6", "reencode_over_cached_n12", "insnet_over_ar_token_latency"} <= headline.keys()
     assert {"insnet_tokens_per_s_batch1", "insnet_tokens_per_s_batch3"} <= headline.keys()
+    assert {"cost_of_token_n12_over_n6", "cost_of_token_n12_over_n6_batch3"} <= headline.keys()
     assert all(math.isfinite(number) and number > 0 for number in headline.values())
     json.dumps(detail, allow_nan=False)
+
+
+def test_the_decoder_without_a_cache_is_timed_for_few_texts_only():
+    headline, detail = decode_speed.measure(replace(DECODE, lengths=(6,), reencode_up_to=1))
+    assert "reencode_over_cached_n6" in headline and "reencode_over_cached_n6_batch3" not in headline
+    assert [("reencoded_seconds" in run) for run in detail["runs"]] == [True, False]
 
 
 def test_all_rivals_write_exactly_as_many_tokens_as_asked():

@@ -55,6 +55,18 @@ def test_every_sentence_comes_back_with_its_flags(tmp_path, monkeypatch):
         stored.tokens(12)
 
 
+def test_gathered_sentences_equal_those_read_one_by_one(tmp_path):
+    write(tmp_path / "train")
+    stored = TokenShards(tmp_path / "train")
+    assert stored.summary.shards == 3
+    wanted = np.array([11, 0, 5, 5, 10, 3])  # across shards, not in order, one twice
+    rows = stored.gather(wanted)
+    assert rows.tokens.tolist() == [token for row in wanted for token in stored.tokens(row).tolist()]
+    assert rows.flags.tolist() == [flag for row in wanted for flag in stored.keyword_flags(row).tolist()]
+    assert rows.lengths.tolist() == stored.lengths[wanted].tolist()
+    assert len(stored.gather(np.array([], dtype=np.int64)).tokens) == 0
+
+
 def test_flags_of_the_keyword_flagger_fit(tmp_path):
     write(tmp_path / "a", flag_keywords=flagger("tfidf", 3, LINES))
     stored = TokenShards(tmp_path / "a")

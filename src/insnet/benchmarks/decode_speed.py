@@ -4,7 +4,7 @@ Weights are random: the time of a step does not depend on what is written, and l
 Shapes: B rows, L places in reading order, V vocabulary.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,10 +27,12 @@ _MANY_WORDS = 1 << 30
 class DecodeSpeedConfig:
     """What is measured."""
 
-    lengths: tuple[int, ...] = (64, 256)
+    lengths: tuple[int, ...] = (32, 64, 128, 256)
     """Tokens inserted into an empty text."""
     batch_sizes: tuple[int, ...] = (1, 64, 128)
-    """Rows decoded at a time, for throughput."""
+    """Texts decoded at a time."""
+    reencode_up_to: int = 64
+    """The most texts at a time for which the decoder without a cache is timed too."""
     width: int = 512
     """Size of a token's vector."""
     layers: int = 8
@@ -60,22 +62,35 @@ def measure(config: DecodeSpeedConfig) -> tuple[dict[str, float], dict[str, Any]
     """The headline (reencode_over_cached_n64, ...) and the detail behind it."""
     device = place(config.device)
     bench = Bench(config, device)
-    headline: dict[str, float] = {}
     rows = []
-    for length in config.lengths:
-        timings = bench.compare_at_batch1(length)
-        seconds = {name: timing.median for name, timing in timings.items()}
-        headline[f"reencode_over_cached_n{length}"] = seconds["reencoded"] / seconds["cached"]
-        headline[f"insnet_over_ar_token_latency_n{length}"] = seconds["cached"] / seconds["autoregressive"]
-        rows.append({"n": length, "batch": 1, **_described(timings, length)})
-    shortest = min(config.lengths)
-    headline["insnet_over_ar_token_latency"] = headline.pop(f"insnet_over_ar_token_latency_n{shortest}")
     for batch in config.batch_sizes:
-        timing = bench.throughput(shortest, batch)
-        rows.append({"n": shortest, "batch": batch, **_described(timing, shortest * batch)})
-        headline[f"insnet_tokens_per_s_batch{batch}"] = shortest * batch / timing["cached"].median
+        for length in config.lengths:
+            timings = bench.compare(length, batch, reencodes=batch <= config.reencode_up_to)
+            rows.append({"n": length, "batch": batch, **_described(timings, length * batch)})
     settings = {**asdict(config), "device": device.type, "generation": asdict(bench.chooser.config)}
-    return headline, {"settings": settings, "threads": torch.get_num_threads(), "runs": rows}
+    return _headline(rows), {"settings": settings, "threads": torch.get_num_threads(), "runs": rows}
+
+
+def _headline(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Ratios of each run, one text at a time without a suffix; and how the cost of a token grows with the length."""
+    headline: dict[str, float] = {}
+    for row in rows:
+        suffix = "" if row["batch"] == 1 else f"_batch{row['batch']}"
+        cached = row["cached_ms_per_token"]
+        if "reencoded_ms_per_token" in row:
+            headline[f"reencode_over_cached_n{row['n']}{suffix}"] = row["reencoded_ms_per_token"] / cached
+    for batch in dict.fromkeys(row["batch"] for row in rows):
+        suffix = "" if batch == 1 else f"_batch{batch}"
+        of_batch = sorted((row for row in rows if row["batch"] == batch), key=lambda row: row["n"])
+        short, long = of_batch[0], of_batch[-1]
+        headline[f"insnet_over_ar_token_latency{suffix}"] = (
+            short["cached_ms_per_token"] / short["autoregressive_ms_per_token"]
+        )
+        headline[f"insnet_tokens_per_s_batch{batch}"] = 1000 / short["cached_ms_per_token"]
+        headline[f"cost_of_token_n{long['n']}_over_n{short['n']}{suffix}"] = (
+            long["cached_ms_per_token"] / short["cached_ms_per_token"]
+        )
+    return headline
 
 
 class Bench:
@@ -87,30 +102,16 @@ class Bench:
         self.autoregressive = _model("autoregressive", config).to(device)
         self.chooser = Chooser(GenerationConfig(stopping="sampled"), _plain_lexicon(config.vocabulary).to(device))
 
-    def compare_at_batch1(self, length: int) -> dict[str, Timing]:
-        """One text of `length` tokens: InsNet with its cache and without, left to right with its cache."""
-        prompt = empty_prompt(1, length, self.config.seed, self.device)
-        return self._time(
-            {
-                "cached": lambda: write_cached(self.insnet, prompt, self.chooser),
-                "reencoded": lambda: write_reencoded(self.insnet, prompt, self.chooser),
-                "autoregressive": lambda: write_cached(self.autoregressive, prompt, self.chooser),
-            }
-        )
-
-    def throughput(self, length: int, batch: int) -> dict[str, Timing]:
-        """Many texts at once, both with their caches."""
+    def compare(self, length: int, batch: int, *, reencodes: bool) -> dict[str, Timing]:
+        """Texts of `length` tokens: InsNet with its cache and, if wanted, without; left to right with its cache."""
         prompt = empty_prompt(batch, length, self.config.seed, self.device)
-        return self._time(
-            {
-                "cached": lambda: write_cached(self.insnet, prompt, self.chooser),
-                "autoregressive": lambda: write_cached(self.autoregressive, prompt, self.chooser),
-            }
-        )
-
-    def _time(self, rivals: dict[str, Callable[[], object]]) -> dict[str, Timing]:
-        config = self.config
-        return time_in_turns(rivals, rounds=config.rounds, warmup=config.warmup, device=self.device)
+        rivals: dict[str, Callable[[], object]] = {
+            "cached": lambda: write_cached(self.insnet, prompt, self.chooser),
+            "autoregressive": lambda: write_cached(self.autoregressive, prompt, self.chooser),
+        }
+        if reencodes:
+            rivals["reencoded"] = lambda: write_reencoded(self.insnet, prompt, self.chooser)
+        return time_in_turns(rivals, rounds=self.config.rounds, warmup=self.config.warmup, device=self.device)
 
 
 def write_cached(model: Generator, prompt: Prompt, chooser: Chooser) -> int:

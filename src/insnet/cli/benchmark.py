@@ -61,7 +61,9 @@ def train_speed(
 
 @app.command()
 def decode_speed(
-    lengths: Annotated[str, typer.Option("-n", "--lengths", help="Tokens to insert, several with commas.")] = "64,256",
+    lengths: Annotated[
+        str, typer.Option("-n", "--lengths", help="Tokens to insert, several with commas.")
+    ] = "32,64,128,256",
     batch_sizes: Annotated[str, typer.Option(help="Texts at a time, several with commas.")] = "1,64,128",
     width: WidthOption = 512,
     layers: LayersOption = 8,

@@ -86,6 +86,13 @@ class Autoregressive(Generator):
         nats, is_target = self._nats(batch)
         return {"token": LossTerm(nats.sum(), is_target.sum())}
 
+    def compile_for_training(self, backend: str = "inductor") -> None:
+        """Blocks, and what turns their output into losses."""
+        super().compile_for_training(backend)
+        self._token_nats = torch.compile(  # type: ignore[method-assign]
+            self._token_nats, dynamic=False, fullgraph=True, backend=backend
+        )
+
     def log_likelihood(self, batch: TokenBatch) -> Tensor:
         """The exact log-likelihood (B,), the end included."""
         return -self._nats(batch)[0].sum(dim=1)
@@ -94,11 +101,14 @@ class Autoregressive(Generator):
         """-log p of each target, and where there is one (B, W - 1)."""
         sequence, is_target = self._planned(batch)
         hidden = self.decoder(self.embedding(sequence[:, :-1]))
+        nats = self._token_nats(hidden, sequence[:, 1:])
+        return nats.masked_fill(~is_target[:, 1:], 0), is_target[:, 1:]
+
+    def _token_nats(self, hidden: Tensor, target: Tensor) -> Tensor:
+        """-log p(target) (B, W - 1) after each encoded token (B, W - 1, D)."""
         logits = self.token_head(hidden, self.embedding.weight)
         logits = logits if logits.dtype == torch.float64 else logits.float()
-        target = sequence[:, 1:]
-        nats = F.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none").view_as(target)
-        return nats.masked_fill(~is_target[:, 1:], 0), is_target[:, 1:]
+        return F.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none").view_as(target)
 
     def _planned(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Plan and sentence as one sequence (B, W), and where the sentence's own tokens stand."""

@@ -3,7 +3,8 @@
 Shapes: B sentences, L positions in reading order, <bos> and <eos> counted.
 """
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -45,8 +46,15 @@ class TokenBatch:
 
     def to(self, device: torch.device | str) -> "TokenBatch":
         """The same batch on a device."""
-        tensors = {name: value for name, value in vars(self).items() if value is not None}
-        return TokenBatch(**{name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()})
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pinned(self) -> "TokenBatch":
+        """The same batch in memory from which a GPU copies by itself: from any other the copy waits for all work that
+        was launched before it, and the launching of the next step waits with it."""
+        return self._each(Tensor.pin_memory)
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "TokenBatch":
+        return TokenBatch(**{name: change(value) for name, value in vars(self).items() if value is not None})
 
     @classmethod
     def of(
@@ -68,8 +76,10 @@ class TokenBatch:
         if pad_to is not None and pad_to < longest:
             raise ValueError(f"pad_to {pad_to} is too short: a sentence has {longest} tokens with <bos> and <eos>")
         width = pad_to or longest
-        lengths = torch.tensor([len(sentence) for sentence in sentences]) + _BOUNDARIES
-        tokens, inside = _framed([np.asarray(sentence) for sentence in sentences], width)
+        own_lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+        lengths = torch.from_numpy(own_lengths) + _BOUNDARIES
+        flat = np.fromiter(itertools.chain.from_iterable(sentences), dtype=np.int64, count=int(own_lengths.sum()))
+        tokens, inside = _framed(flat, own_lengths, width)
         on_canvas = ~inside & (tokens != PAD)
         if given is not None:
             if [len(row) for row in given] != [len(sentence) for sentence in sentences]:
@@ -166,10 +176,10 @@ class Batches:
         return BatchPlan.of_epoch(self.buckets, self.config.seed, epoch)
 
     def _load(self, sentences: npt.NDArray[np.int64], width: int, epoch: int) -> TokenBatch:
-        rows = sentences.tolist()
-        tokens, inside = _framed([self.shards.tokens(row) for row in rows], width)
+        rows = self.shards.gather(sentences)
+        tokens, inside = _framed(rows.tokens, rows.lengths, width)
         is_candidate = torch.zeros_like(inside)
-        is_candidate[inside] = torch.from_numpy(np.concatenate([self.shards.keyword_flags(row) for row in rows]) > 0)
+        is_candidate[inside] = torch.from_numpy(rows.flags > 0)
         seeds = randomness.mix(self.config.seed, _SENTENCE, epoch, torch.from_numpy(sentences))
         starts_word = self._starts_word[tokens]
         given = self.policy.choose(starts_word, is_candidate, inside, seeds)
@@ -178,13 +188,14 @@ class Batches:
         return TokenBatch(shown, inside.sum(dim=1) + _BOUNDARIES, given, starts_word, seeds)
 
 
-def _framed(sentences: Sequence[npt.NDArray[np.generic]], width: int) -> tuple[Tensor, Tensor]:
-    """(B, L) int64 tokens between <bos> and <eos>, and (B, L) bool: the sentences' own positions."""
-    lengths = torch.tensor([len(sentence) for sentence in sentences])
-    position = torch.arange(width)
-    inside = (position >= 1) & (position <= lengths[:, None])  # (B, L)
-    tokens = torch.full((len(sentences), width), PAD)
-    tokens[inside] = torch.from_numpy(np.concatenate(sentences).astype(np.int64))
+def _framed(flat: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], width: int) -> tuple[Tensor, Tensor]:
+    """(B, L) int64 tokens between <bos> and <eos>, and (B, L) bool: the sentences' own positions.
+
+    The sentences come one behind the other, with the length of each.
+    """
+    position, length = torch.arange(width), torch.from_numpy(lengths)[:, None]
+    inside = (position >= 1) & (position <= length)  # (B, L)
+    tokens = torch.full(inside.shape, PAD)
+    tokens[inside] = torch.from_numpy(flat)
     tokens[:, 0] = BOS
-    tokens[torch.arange(len(sentences)), lengths + 1] = EOS
-    return tokens, inside
+    return tokens.scatter_(1, length + 1, EOS), inside

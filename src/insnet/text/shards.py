@@ -43,6 +43,18 @@ class ShardSummary:
 
 
 @dataclass(frozen=True)
+class TokenRows:
+    """Some sentences, one behind the other."""
+
+    tokens: npt.NDArray[np.int64]
+    """Ids, without <bos> and <eos>."""
+    flags: npt.NDArray[np.uint8]
+    """Parallel to the tokens: 1 in keyword candidates."""
+    lengths: npt.NDArray[np.int64]
+    """Tokens of each sentence."""
+
+
+@dataclass(frozen=True)
 class _Sentence:
     tokens: npt.NDArray[Any]
     flags: npt.NDArray[np.uint8]
@@ -112,6 +124,22 @@ class TokenShards:
     def keyword_flags(self, sentence: int) -> npt.NDArray[Any]:
         """(length,) uint8: 1 where a token belongs to a keyword candidate."""
         return self._slice(self._flags, sentence)
+
+    def gather(self, sentences: npt.NDArray[np.integer]) -> "TokenRows":
+        """Many sentences at once, without a Python step for each: what a batch is made from."""
+        lengths = np.asarray(self.lengths)[sentences].astype(np.int64)
+        shard_of_row = np.searchsorted(self._first_of_shard, sentences, side="right") - 1
+        shard_of_token = np.repeat(shard_of_row, lengths)
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # place in its sentence
+        tokens = np.empty(len(within), dtype=np.int64)
+        flags = np.empty(len(within), dtype=np.uint8)
+        for shard in np.unique(shard_of_row):
+            is_row, is_token = shard_of_row == shard, shard_of_token == shard
+            start = np.asarray(self._offsets[shard])[sentences[is_row] - self._first_of_shard[shard]]
+            place = np.repeat(start, lengths[is_row]) + within[is_token]
+            tokens[is_token] = np.asarray(self._tokens[shard])[place]
+            flags[is_token] = np.asarray(self._flags[shard])[place]
+        return TokenRows(tokens, flags, lengths)
 
     def check(self, tokenizer: Tokenizer) -> None:
         """Refuse another tokenizer than the one that made these tokens."""

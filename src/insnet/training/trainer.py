@@ -197,7 +197,8 @@ class _Trainer:
         return count(first, self.accelerator.num_processes)
 
     def _load(self, index: int) -> TokenBatch:
-        return self.batches.at(*divmod(index, self.batches.updates_per_epoch))
+        batch = self.batches.at(*divmod(index, self.batches.updates_per_epoch))
+        return batch.pinned() if self.accelerator.device.type == "cuda" else batch
 
     def _evaluate(self) -> None:
         """Measures the valid split, and keeps the model if it is the best so far."""
