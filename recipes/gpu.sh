@@ -10,6 +10,7 @@ export PYTHONPATH=src PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
 python=${PYTHON:-python3}
 shard_bytes=$((15 * 1024 * 1024)) # what comes back travels in files of at most 16 MiB
 sentences=${SENTENCES:-1000}      # of the valid split, to evaluate on
+bits=${BITS:-8}                   # of a weight on its way back: 8, or 16 for bfloat16
 
 pack() {
     mkdir -p parcels
@@ -26,7 +27,9 @@ run() {
     shift 2
     share=$("$python" -c "print($minutes / $#)")
     mkdir -p "$out"
-    for parcel in parcels/*.tar.xz; do tar xJf "$parcel"; done
+    for parcel in parcels/*.tar.xz; do
+        [ -d "data/$(basename "$parcel" .tar.xz)/prepared" ] || tar xJf "$parcel"
+    done
     for recipe; do one "$out" "$share" "$recipe"; done
 }
 
@@ -35,7 +38,7 @@ one() { # a killed run is continued: give the same arguments again
     name=$(basename "$recipe" .toml)
     data=$("$python" -c "import tomllib; print(tomllib.load(open('$recipe', 'rb'))['data']['folder'])")
     "$python" -m insnet train "$recipe" --resume --output "runs/$name" \
-        --set train.minutes="$share" --set train.updates=100000000 --set train.patience=0 2>&1 | tee "$out/$name.log"
+        --set train.minutes="$share" --set train.updates=100000000 --set train.patience=0 2>&1 | tee -i -a "$out/$name.log"
     weights "$out" "$name"
     "$python" -m insnet evaluate "runs/$name" --data "$data" --split valid --limit "$sentences" --output "runs/$name/valid"
     cp "runs/$name"/{tokenizer,tokenizer_config,generation_config}.json "runs/$name"/{recipe.toml,metrics.jsonl} \
@@ -50,16 +53,19 @@ collect() {
     for shard in "$out/$name".*safetensors; do cp "$shard" "$folder/$(basename "${shard#"$out/$name."}")"; done
 }
 
-weights() { # in eight bits and shards, as insnet.load reads them
-    "$python" - "$1" "$2" "$shard_bytes" <<'PYTHON'
+weights() { # in few bits and shards, as insnet.load reads them
+    "$python" - "$1" "$2" "$shard_bytes" "$bits" <<'PYTHON'
 import shutil
 import sys
 from pathlib import Path
 
+import torch
+
 from insnet.families.storage import load_model, save_model
 
-out, name, shard_bytes = sys.argv[1:]
-save_model(f"runs/{name}/small", load_model(f"runs/{name}", "cpu"), eight_bits=True, max_shard_bytes=int(shard_bytes))
+out, name, shard_bytes, bits = sys.argv[1:]
+how = {"8": {"eight_bits": True}, "16": {"dtype": torch.bfloat16}}[bits]
+save_model(f"runs/{name}/small", load_model(f"runs/{name}", "cpu"), max_shard_bytes=int(shard_bytes), **how)
 for path in Path(f"runs/{name}/small").glob("*.safetensors"):
     shutil.copyfile(path, Path(out) / f"{name}.{path.name}")
 PYTHON
