@@ -24,7 +24,7 @@ from insnet.text.spellings import same_letters
 from insnet.text.tokenizer import UNK, Tokenizer
 
 GENERATION_FILE = "generation_config.json"
-_PERMUTATION_NOISE, _SAMPLE_NOISE, _SCORE_NOISE = 401, 402, 403
+_PERMUTATION_NOISE, _SAMPLE_NOISE, _SCORE_NOISE, _ATTEMPT_NOISE = 401, 402, 403, 404
 _ORDERS_TRIED = 8  # keyword orders tried when any order will do
 _ROUNDS_FOR_DIFFERENT = 4  # rounds of fresh samples in search of texts that differ
 
@@ -121,16 +121,18 @@ class Model:
         """One result for each list of keywords; a list's text depends on the seed, not on what else is in the batch.
 
         Options: `seed`; `length=(least, most)` in words; `banned` words; `any_order=True` to let the keywords come in
-        whatever order reads best; `mode`; `batch_size`; `on_written`, called with the number of texts done; and every
-        field of GenerationConfig by its name.
+        whatever order reads best; `accept`, a function that says of a finished text whether it will do: what it refuses
+        is drawn anew, `attempts` times in all, and never returned; `mode`; `batch_size`; `on_written`, called with the
+        number of texts done; and every field of GenerationConfig by its name.
         """
         job = Job.of(self.generation, **options)
         return self._answer([Request(required_words(keywords)) for keywords in keyword_lists], [job.seed], job)
 
     def stream(self, keywords: Sequence[str], **options: Any) -> Iterator[dict[str, Any]]:
-        """One trace entry a step, as the text grows; options as in `generate_batch`, without `any_order`."""
-        if options.get("any_order"):
-            raise ValueError("any_order writes several texts and keeps one: it cannot be streamed; use generate")
+        """One trace entry a step, as the text grows; options of `generate_batch` but `any_order` and `accept`."""
+        for name in ("any_order", "accept"):
+            if options.get(name):
+                raise ValueError(f"{name} chooses among finished texts: it cannot be streamed; use generate")
         job = Job.of(self.generation, **options)
         request = job.bounded(Request(required_words(keywords)))
         for step, text in self.scribe.stream(request, job.seed, job.config):
@@ -170,21 +172,36 @@ class Model:
         return [*different.values(), *results][:num_samples]  # equal texts only where the model has no others to offer
 
     def _answer(self, requests: Sequence[Request], seeds: Sequence[int], job: "Job") -> list[Result]:
-        """One result for each pair of request and seed."""
-        pairs = [(job.bounded(request), seed) for request in requests for seed in seeds]
+        """One result for each pair of request and seed; pairs whose text is refused are tried with another seed."""
+        missing = dict(enumerate((job.bounded(request), seed) for request in requests for seed in seeds))
+        found: dict[int, Result] = {}
+        for attempt in range(1 if job.accept is None else job.attempts):
+            fresh = [(request, job.attempt_seed(seed, attempt)) for request, seed in missing.values()]
+            drawn = self._draw(fresh, job if attempt == 0 else replace(job, on_written=None))
+            found |= {number: result for number, result in zip(missing, drawn, strict=True) if result is not None}
+            missing = {number: pair for number, pair in missing.items() if number not in found}
+            if not missing:
+                return [found[number] for number in sorted(found)]
+        raise ValueError(_told_refusal([request for request, _ in missing.values()], job.attempts, len(found)))
+
+    def _draw(self, pairs: Sequence[tuple[Request, int]], job: "Job") -> list[Result | None]:
+        """The best text of each pair, among those of several orders if any will do; None if none was accepted."""
         choices = [_orders(request, seed) if job.any_order else [request] for request, seed in pairs]
-        flat = [(order, seed) for orders, (_, seed) in zip(choices, pairs, strict=True) for order in orders]
         written = iter(
             self.scribe.write(
-                [request for request, _ in flat],
-                [seed for _, seed in flat],
+                [order for orders in choices for order in orders],
+                [seed for orders, (_, seed) in zip(choices, pairs, strict=True) for _ in orders],
                 job.config,
                 batch_size=job.batch_size,
                 on_written=job.on_written,
             )
         )
-        best = [max(itertools.islice(written, len(orders)), key=_log_prob_per_step) for orders in choices]
-        return [self._result(text, seed) for text, (_, seed) in zip(best, pairs, strict=True)]
+        results: list[Result | None] = []
+        for orders, (_, seed) in zip(choices, pairs, strict=True):
+            texts = itertools.islice(written, len(orders))
+            accepted = [each for each in texts if job.accept is None or job.accept(each.text)]
+            results.append(self._result(max(accepted, key=_log_prob_per_step), seed) if accepted else None)
+        return results
 
     def _result(self, written: Written, seed: int) -> Result:
         inserted = sum(len(step.inserts) for step in written.steps)
@@ -216,6 +233,8 @@ class Job:
     seed: int
     banned: tuple[str, ...]
     any_order: bool
+    accept: Callable[[str], bool] | None
+    attempts: int
     batch_size: int
     on_written: Callable[[int], None] | None
 
@@ -228,6 +247,8 @@ class Job:
         length: tuple[int | None, int | None] | None = None,
         banned: Sequence[str] = (),
         any_order: bool = False,
+        accept: Callable[[str], bool] | None = None,
+        attempts: int = 20,
         mode: str = "sequential",
         batch_size: int = 64,
         on_written: Callable[[int], None] | None = None,
@@ -235,8 +256,11 @@ class Job:
     ) -> "Job":
         if mode != "sequential":
             raise ValueError(f"mode is {mode!r}; this model was trained for 'sequential' generation only")
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}; expected 1 or more")
+        for name, number in (("batch_size", batch_size), ("attempts", attempts)):
+            if number < 1:
+                raise ValueError(f"{name} is {number}; expected 1 or more")
+        if accept is not None and not callable(accept):
+            raise ValueError(f"accept is {accept!r}; expected a function from a text to True or False")
         if isinstance(banned, str):
             raise ValueError(f"banned came as one string {banned!r}; expected a list of words, like [{banned!r}]")
         if seed is not None and not -(2**63) <= seed < 2**63:
@@ -251,7 +275,7 @@ class Job:
         seed = secrets.randbits(31) if seed is None else seed
         if not 0 <= seed < 2**63:
             raise ValueError(f"seed is {seed}; expected a whole number from 0 to {2**63 - 1}")
-        return cls(config, seed, tuple(banned), any_order, batch_size, on_written)
+        return cls(config, seed, tuple(banned), any_order, accept, attempts, batch_size, on_written)
 
     def bounded(self, request: Request) -> Request:
         """The request within this call's bounds."""
@@ -268,6 +292,11 @@ class Job:
         """The seed of a sample; the first is the call's own, so that one sample equals a call without samples."""
         return self.seed if number == 0 else int(mix(_SAMPLE_NOISE, self.seed, number))
 
+    @staticmethod
+    def attempt_seed(seed: int, attempt: int) -> int:
+        """The seed of an attempt; the first is the text's own, so that a filter changes only what it refuses."""
+        return seed if attempt == 0 else int(mix(_ATTEMPT_NOISE, seed, attempt)) & (2**63 - 1)
+
 
 def _orders(request: Request, seed: int) -> list[Request]:
     """The request with its stretches in some orders, the given one first; all of them if they are few."""
@@ -280,6 +309,18 @@ def _orders(request: Request, seed: int) -> list[Request]:
         ]
         orders = [required, *(tuple(required[place] for place in key.argsort().tolist()) for key in keys[1:])]
     return [replace(request, required=order) for order in dict.fromkeys(orders)]
+
+
+def _told_refusal(refused: Sequence[Request], attempts: int, accepted: int) -> str:
+    """Why there is no answer, though some texts of the call may have been accepted."""
+    words = " ".join(refused[0].phrases())
+    whose = f"for {words!r}" if words else "without keywords"
+    total = len(refused) + accepted
+    several = f", and so it went for {len(refused)} of the {total} texts asked for" if total > 1 else ""
+    return (
+        f"accept refused all {attempts} texts drawn {whose}{several}; "
+        "loosen it, raise attempts or change the required words, which it sees too"
+    )
 
 
 def _log_prob_per_step(written: Written) -> float:

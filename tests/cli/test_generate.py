@@ -60,6 +60,31 @@ def test_a_banned_word_is_not_written(insnet):
     assert banned not in re.findall(r"\w+", again)
 
 
+@pytest.mark.parametrize("command", [["generate", "ship", "--length", 12], ["infill", "The ___ ship ___ ."]])
+def test_a_text_with_a_rejected_word_is_drawn_anew(insnet, tmp_path, command):
+    free = insnet(*command, "--seed", 3).out
+    word = next(word for word in re.findall(r"\w+", free) if word not in ("The", "ship"))
+    (tmp_path / "words.txt").write_text(f"{word.upper()}\n")
+    again = insnet(*command, "--seed", 3, "--reject", tmp_path / "words.txt")
+    assert again.code == 0
+    assert word.lower() not in re.findall(r"\w+", again.out.lower())
+
+
+def test_a_watched_text_is_the_one_that_was_accepted(insnet, tmp_path):
+    command = ["generate", "ship", "--length", 12, "--seed", 3]
+    (tmp_path / "words.txt").write_text(insnet(*command).out.split()[0] + "*\n")
+    accepted = insnet(*command, "--reject", tmp_path / "words.txt").out
+    assert insnet(*command, "--reject", tmp_path / "words.txt", "--watch").out.endswith(accepted)
+
+
+@pytest.mark.parametrize("command", [["generate", "Ship"], ["infill", "The ___ ship ."]])
+def test_a_word_both_required_and_rejected_is_told_in_one_line(insnet, tmp_path, command):
+    (tmp_path / "words.txt").write_text("ship\n")
+    ended = insnet(*command, "--reject", tmp_path / "words.txt")
+    assert (ended.code, len(ended.err.splitlines())) == (1, 1)
+    assert "is both required and refused" in ended.err
+
+
 def test_any_order_keeps_every_keyword(insnet):
     [result] = insnet("generate", "ship", "captain", "rope", "--any-order", "--seed", 3, "--json").json_lines()
     assert sorted(result["keywords"]) == ["captain", "rope", "ship"]

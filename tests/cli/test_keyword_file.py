@@ -60,6 +60,22 @@ def test_a_line_that_cannot_be_taken_costs_no_other_line(insnet, tmp_path):
     assert [first["text"], last["text"]] == [json.loads(line)["text"] for line in good.read_text().splitlines()]
 
 
+def test_rejected_words_cost_only_the_lines_that_require_them(insnet, keywords, tmp_path):
+    words, output, free = tmp_path / "words.txt", tmp_path / "out.txt", tmp_path / "free.txt"
+    insnet("generate", "--input", keywords, "--output", free, "--seed", 1)
+    first = free.read_text().splitlines()
+    words.write_text(f"pizza\n{first[0].split()[0]}\n")
+    ended = insnet("generate", "--input", keywords, "--output", output, "--seed", 1, "--reject", words)
+    lines = output.read_text().splitlines()
+    assert ended.err.splitlines()[-1].startswith("error: 1 of 5 lines could not be taken")
+    assert "line 2: 'pizza' is both required and refused" in ended.err
+    assert lines[1] == ""
+    assert lines[0] != first[0]
+    assert first[0].split()[0] not in lines[0].split()
+    other = insnet("generate", "--input", keywords, "--output", output, "--seed", 1)
+    assert "another reject;" in other.err
+
+
 def test_a_refused_line_is_still_counted_when_nothing_is_left_to_do(insnet, tmp_path):
     keywords, output = tmp_path / "keywords.txt", tmp_path / "out.txt"
     keywords.write_text("captain\nbad\x01word\tship\n")

@@ -22,6 +22,7 @@ def generate(
     trace: options.TraceOption = False,
     length: options.LengthOption = None,
     ban: options.BanOption = None,
+    reject: options.RejectOption = None,
     any_order: Annotated[
         bool, typer.Option("--any-order", help="Let the keywords come in whatever order reads best.")
     ] = False,
@@ -64,15 +65,20 @@ def generate(
         slot_mass=slot_mass,
         stopping=stopping,
     )
+    refused = options.read_refused(reject)
     if input_file is not None:
         from insnet.cli.keyword_file import FileJob, write_file
 
-        job = FileJob(input_file, output_file, samples, seed, batch_size, settings, as_json=as_json, trace=trace)
+        job = FileJob(
+            input_file, output_file, samples, seed, batch_size, settings, refused, as_json=as_json, trace=trace
+        )
         write_file(job, model, device, overwrite=overwrite)
         return
+    if refused is not None:
+        refused.check_required(keywords or [])
     from insnet.shelf import load
 
-    settings = {**settings, "seed": seed, "batch_size": batch_size}
+    settings = {**settings, "seed": seed, "batch_size": batch_size, "accept": refused}
     writer = load(model, device=device)
     if watch:
         _watch(writer, keywords or [], samples, settings)
@@ -88,6 +94,7 @@ def infill(
     trace: options.TraceOption = False,
     length: options.LengthOption = None,
     ban: options.BanOption = None,
+    reject: options.RejectOption = None,
     mode: options.ModeOption = options.Mode.sequential,
     model: options.ModelOption = None,
     device: options.DeviceOption = options.Device.auto,
@@ -113,9 +120,12 @@ def infill(
         slot_mass=slot_mass,
         stopping=stopping,
     )
+    refused = options.read_refused(reject)
+    if refused is not None:
+        refused.check_required([text])
     from insnet.shelf import load
 
-    results = load(model, device=device).infill(text, num_samples=samples, seed=seed, **settings)
+    results = load(model, device=device).infill(text, num_samples=samples, seed=seed, accept=refused, **settings)
     _print(results, as_json=as_json, trace=trace)
 
 
@@ -148,7 +158,7 @@ def _check_usage(
 def _watch(model: "Model", keywords: list[str], samples: int, settings: dict[str, Any]) -> None:
     from insnet.cli.watch import watch
 
-    if samples == 1 and not settings["any_order"]:
+    if samples == 1 and not settings["any_order"] and settings["accept"] is None:
         watch(model.stream(keywords, **settings), [" ".join(keyword.split()) for keyword in keywords])
         return
     for result in model.generate(keywords, num_samples=samples, **settings):

@@ -13,6 +13,7 @@ from insnet.cli.terminal import json_line, note, progress_bar
 from insnet.model import Job, Model, Result
 from insnet.shelf import find, load
 from insnet.text.corpus import read_keyword_lists
+from insnet.text.refused_words import RefusedWords
 
 _FORMAT = "insnet-generated-1"
 
@@ -31,6 +32,8 @@ class FileJob:
     """Lines written at a time: what a killed run loses at most."""
     settings: dict[str, Any]
     """Options of Model.generate."""
+    refused: RefusedWords | None
+    """What no text may hold."""
     as_json: bool
     trace: bool
 
@@ -116,8 +119,10 @@ def _outcomes(
     model: Model, keyword_lists: Sequence[list[str]], job: FileJob, seed: int
 ) -> Iterator[list[Result] | Refusal]:
     """For each list its texts, or why it was refused; one bad list spoils no other."""
-    options = {**job.settings, "seed": seed, "batch_size": job.batch_size}
+    options = {**job.settings, "seed": seed, "batch_size": job.batch_size, "accept": job.refused}
     try:
+        if job.refused is not None:
+            job.refused.check_required(keyword for keywords in keyword_lists for keyword in keywords)
         if job.samples == 1:
             yield from [[result] for result in model.generate_batch(keyword_lists, **options)]
         else:
@@ -154,6 +159,7 @@ def _provenance(job: FileJob, folder: Path, keyword_lists: Sequence[list[str]]) 
         "samples": job.samples,
         "trace": job.trace,
         "seed": job.seed,
+        **({} if job.refused is None else {"reject": list(job.refused.words)}),
         **json.loads(json.dumps(job.settings)),  # tuples become lists, as in a file
     }
 

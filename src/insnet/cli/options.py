@@ -2,9 +2,12 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from insnet.text.refused_words import RefusedWords
 
 
 class Device(StrEnum):
@@ -50,6 +53,12 @@ TraceOption = Annotated[bool, typer.Option("--trace", help="With JSON: every ste
 BatchSizeOption = Annotated[int, typer.Option(min=1, help="Texts written at a time.")]
 ModeOption = Annotated[Mode, typer.Option(help="One insertion a step, or several.")]
 BanOption = Annotated[list[str] | None, typer.Option("--ban", metavar="WORD", help="A word or phrase not to write.")]
+RejectOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--reject", metavar="FILE", help="Words, one a line, * for any letters: a text that holds one is drawn anew."
+    ),
+]
 LengthOption = Annotated[
     str | None, typer.Option(metavar="LEAST:MOST", help="Length in words: 12:24, 12: or :24; 15 is exactly 15.")
 ]
@@ -85,6 +94,15 @@ def parse_length(text: str | None) -> tuple[int | None, int | None] | None:
     if bounds == (None, None):
         raise typer.BadParameter(f"cannot read the length {text!r}; expected 12:24, 12:, :24 or 15")
     return bounds if colon else (bounds[0], bounds[0])
+
+
+def read_refused(path: Path | None) -> "RefusedWords | None":
+    """What a --reject option names."""
+    if path is None:
+        return None
+    from insnet.text.refused_words import RefusedWords
+
+    return RefusedWords.read(path)
 
 
 def decoding_settings(**options: Any) -> dict[str, Any]:
