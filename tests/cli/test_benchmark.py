@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from insnet.tour import write_corpus
+
 SMALL = [
     "--width",
     16,
@@ -40,3 +42,18 @@ def test_a_measurement_ends_in_one_json_line_and_a_results_file(insnet, tmp_path
     assert written["command"].startswith(f"insnet benchmark {name} -n ")
     assert str(tmp_path) not in path.read_text()
     assert {"commit", "hardware", "date", "seeds", "data"} <= written.keys()
+
+
+def test_the_insertion_order_is_measured_on_a_data_folder(insnet, model_folder, tmp_path):
+    write_corpus(tmp_path / "data", train=30, valid=6, test=1)
+    path = tmp_path / "order.json"
+    options = ["--data", tmp_path / "data", "--limit", 4, "--device", "cpu", "--output", path]
+    ended = insnet("benchmark", "insertion-order", model_folder, *options)
+    [printed], stored = ended.json_lines(), json.loads(path.read_text())
+    assert (ended.code, printed["headline"], stored["seeds"]) == (0, stored["headline"], [0])
+    assert {"rank_first_tenth", "random_function_share_last_tenth"} < stored["headline"].keys()
+    assert stored["data"] == "data/valid, 4 keyword lists"
+    other = tmp_path / "other.txt"
+    other.write_text("one two\n")
+    [counted] = insnet("benchmark", "insertion-order", model_folder, *options[:-2], "--text", other).json_lines()
+    assert counted["ranked_by"] == {"words": 2, "different": 2}

@@ -10,6 +10,7 @@ import typer
 from insnet.cli.benchmark import app as benchmark
 from insnet.cli.evaluate import evaluate
 from insnet.cli.generate import generate, infill
+from insnet.cli.insertion_order import insertion_order
 from insnet.cli.models import models
 from insnet.cli.score import score
 from insnet.cli.train import finetune, prepare, train
@@ -30,6 +31,7 @@ app.command()(prepare)
 app.command()(train)
 app.command()(finetune)
 app.command()(evaluate)
+benchmark.command()(insertion_order)
 app.add_typer(benchmark, name="benchmark")
 app.command()(models)
 

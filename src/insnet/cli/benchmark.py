@@ -8,7 +8,7 @@ import typer
 
 from insnet.cli import options, terminal
 
-app = typer.Typer(help="Measure speed; each ends in one JSON line.", no_args_is_help=True)
+app = typer.Typer(help="Measure speed and behaviour; each ends in one JSON line.", no_args_is_help=True)
 
 WidthOption = Annotated[int, typer.Option(min=2, help="Size of a token's vector.")]
 LayersOption = Annotated[int, typer.Option(min=1, help="Transformer blocks.")]
@@ -56,7 +56,7 @@ def train_speed(
         warmup=warmup,
         seed=seed,
     )
-    _report("random sentences", seed, output, *measure(config))
+    report("random sentences", seed, output, *measure(config))
 
 
 @app.command()
@@ -90,7 +90,7 @@ def decode_speed(
         warmup=warmup,
         seed=seed,
     )
-    _report("random weights, lengths prescribed", seed, output, *measure(config))
+    report("random weights, lengths prescribed", seed, output, *measure(config))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -100,7 +100,8 @@ def _numbers(text: str) -> tuple[int, ...]:
         raise typer.BadParameter(f"cannot read {text!r}; expected numbers with commas, as in 32,64") from None
 
 
-def _report(data: str, seed: int, output: Path | None, headline: dict[str, float], detail: dict[str, Any]) -> None:
+def report(data: str, seed: int, output: Path | None, headline: dict[str, float], detail: dict[str, Any]) -> None:
+    """Prints a measurement as one JSON line, and writes its results file if one is asked for."""
     if output is not None:
         from insnet.evaluation.results import write_result
 
