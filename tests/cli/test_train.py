@@ -62,9 +62,11 @@ def test_prepare_train_generate_and_finetune_follow_each_other(insnet, recipe, t
     sentences = tmp_path / "mine.txt"
     sentences.write_text("".join(f"{line}\n" for line in domain_sentences(30, 0)))
     [tuned] = insnet(
-        "finetune", sentences, "--output", "mine", "--model", "runs/small", "--updates", 2, "--json"
+        "finetune", sentences, "--output", "mine", "--model", "runs/small", "--updates", 2, "--json", "--device", "cpu"
     ).json_lines()
     assert (tuned["status"], tuned["update"]) == ("finished", 2)
+    brief = ["finetune", sentences, "--output", "brief", "--model", "runs/small", "--minutes", 0.0001, "--json"]
+    assert insnet(*brief).json_lines()[0]["update"] == 1
     assert insnet("generate", "captain", "--model", "mine").code == 0
 
 

@@ -1,12 +1,20 @@
 """Fine-tuning: somebody's own lines, split, learned from, and reported where the vocabulary lacks their words."""
 
-import pytest
+from pathlib import Path
+from types import SimpleNamespace
 
-from insnet.families.storage import load_model
+import pytest
+import torch
+
+import insnet
+from insnet.families.quantize import SCALE_SUFFIX
+from insnet.families.storage import load_model, read_weights
+from insnet.shelf import pack
 from insnet.text.tokenizer import Tokenizer
-from insnet.training.events import Notice
-from insnet.training.finetune import finetune
+from insnet.training.events import Evaluated, Notice, Started
+from insnet.training.finetune import _updates, finetune
 from insnet.training.metrics import read_metrics
+from insnet.training.recipe import load_recipe
 from insnet.training.trainer import train
 
 
@@ -61,3 +69,93 @@ def test_one_line_is_too_little(model_folder, tmp_path):
         tmp_path / "two.txt", model_folder=model_folder, output=tmp_path / "tuned", on_event=lambda event: None
     )
     assert summary.best_loss is not None
+
+
+def test_it_tells_the_loss_before_and_after(model_folder, own_text, tmp_path):
+    told = []
+    summary = finetune(own_text, model_folder=model_folder, output=tmp_path / "tuned", epochs=8, on_event=told.append)
+    first, *later = [event for event in told if isinstance(event, Evaluated)]
+    assert first.update == 0
+    assert summary.best_loss == min(event.losses["loss"] for event in later) < first.losses["loss"]
+    [last] = [event.text for event in told[-1:]]
+    assert last.startswith(f"valid loss {first.losses['loss']:.3f} before, {summary.best_loss:.3f} after update")
+    assert "did not help" not in last
+
+
+def test_the_loss_before_is_what_an_update_that_learns_nothing_leaves(model_folder, own_text, tmp_path):
+    told = []
+    options = {"model_folder": model_folder, "updates": 1, "on_event": told.append}
+    finetune(own_text, output=tmp_path / "still", learning_rate=1e-12, **options)
+    before, after = [event.losses for event in told if isinstance(event, Evaluated)]
+    assert after == pytest.approx(before, rel=1e-5)
+
+
+def test_a_run_that_made_it_worse_says_so(model_folder, own_text, tmp_path):
+    told = []
+    options = {"model_folder": model_folder, "updates": 2, "on_event": told.append}
+    finetune(own_text, output=tmp_path / "spoilt", learning_rate=3.0, **options)
+    assert "it did not help" in told[-1].text
+
+
+@pytest.mark.parametrize(("an_epoch", "updates"), [(1, 20), (10, 200), (23, 200), (66, 200), (67, 201), (1000, 3000)])
+def test_a_small_file_is_gone_through_more_often(an_epoch, updates):
+    assert _updates(SimpleNamespace(updates_per_epoch=an_epoch), None) == updates
+    assert _updates(SimpleNamespace(updates_per_epoch=an_epoch), 0.5) == max(round(an_epoch / 2), 1)
+
+
+def test_time_can_be_limited_and_the_device_chosen(model_folder, own_text, tmp_path):
+    options = {"model_folder": model_folder, "updates": 100_000, "device": "cpu"}
+    told = []
+    summary = finetune(own_text, output=tmp_path / "brief", minutes=0.02, on_event=told.append, **options)
+    assert (summary.status, summary.seconds < 20) == ("finished", True)
+    assert 0 < summary.update < 100_000
+    [started] = [event for event in told if isinstance(event, Started)]
+    assert started.device == "cpu"
+    with pytest.raises(ValueError, match="device"):
+        finetune(own_text, output=tmp_path / "other", on_event=told.append, **{**options, "device": "tpu"})
+
+
+@pytest.fixture
+def shipped(recipe_path, tmp_path) -> Path:
+    """A model like the one that ships: pieces, told its length, in eight bits, its recipe written for a GPU."""
+    settings = {
+        "tokenizer.kind": "bpe", "tokenizer.vocabulary_size": 300, "tokenizer.lower_case": "false",
+        "data.max_tokens": 40, "model.count_head": 40, "model.length_conditioned": "true", "model.width": 32,
+        "model.order": "random_words", "model.dropout": 0.0, "given.unknown": 0.0, "generation.stopping": "counted",
+    }  # fmt: skip
+    recipe = load_recipe(recipe_path, [f"{name}={value}" for name, value in settings.items()])
+    train(recipe, output=tmp_path / "run", on_event=lambda event: None)
+    pack(tmp_path / "run", tmp_path / "shipped", data="d", licence="l", scores={}, limits=[], eight_bits=True)
+    path = tmp_path / "shipped" / "recipe.toml"
+    text = path.read_text().replace("compile = false", "compile = true").replace('"auto"', '"bf16"', 1)
+    assert "compile = true" in text
+    assert 'precision = "bf16"' in text
+    path.write_text(text)
+    return tmp_path / "shipped"
+
+
+def test_a_shipped_model_in_eight_bits_is_tuned_in_full_precision_on_a_cpu(shipped, own_text, tmp_path):
+    assert any(name.endswith(SCALE_SUFFIX) for name in read_weights(shipped)[0])
+    told, output = [], tmp_path / "tuned"
+    options = {"model_folder": shipped, "output": output, "device": "cpu", "on_event": told.append}
+    summary = finetune(own_text, learning_rate=5e-3, epochs=20, **options)
+    before = next(event.losses for event in told if isinstance(event, Evaluated))
+    assert list(before) == ["loss", "token", "slot", "stop"]
+    assert summary.best_loss < before["loss"]
+    weights = read_weights(output)[0]
+    assert {tensor.dtype for tensor in weights.values()} == {torch.float32}
+    tuned = load_recipe(output / "recipe.toml").train
+    assert (tuned.compile, tuned.precision, tuned.device) == (False, "auto", "cpu")
+    model = insnet.load(output, device="cpu")
+    assert model.family.config == load_model(shipped, "cpu").config
+    assert model.generation == insnet.load(shipped, device="cpu").generation
+    assert "fox" in model.generate(["fox"], seed=0).text
+
+
+def test_tuning_starts_from_the_weights_as_they_were_stored(shipped, own_text, tmp_path):
+    """One update at a learning rate of nearly nothing leaves them where loading put them."""
+    options = {"model_folder": shipped, "output": tmp_path / "still", "device": "cpu", "on_event": lambda event: None}
+    finetune(own_text, updates=1, learning_rate=1e-12, **options)
+    stored, tuned = load_model(shipped, "cpu").state_dict(), load_model(tmp_path / "still", "cpu").state_dict()
+    for name, tensor in stored.items():
+        torch.testing.assert_close(tuned[name], tensor, rtol=0, atol=1e-9)

@@ -69,12 +69,21 @@ def finetune(
     text_file: Annotated[Path, typer.Argument(metavar="FILE", help="Your sentences, one a line.")],
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="The folder of the new model.")],
     model: options.ModelOption = None,
-    epochs: Annotated[float, typer.Option(min=0.0, help="How often to go through the text.")] = 3.0,
+    epochs: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="How often to go through the text; left out, 3 times, a small file up to 20 times.",
+            show_default=False,
+        ),
+    ] = None,
     updates: Annotated[int | None, typer.Option(min=1, help="Updates to make, instead of --epochs.")] = None,
+    minutes: Annotated[float, typer.Option(min=0.0, help="Be done by then; 0 sets no limit.")] = 0.0,
     learning_rate: Annotated[
         float | None, typer.Option(help="Left out, a fifth of what the model was trained with.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of the run.")] = 0,
+    device: options.DeviceOption = options.Device.auto,
     resume: ResumeOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -95,8 +104,10 @@ def finetune(
         output=output,
         epochs=epochs,
         updates=updates,
+        minutes=minutes,
         learning_rate=learning_rate,
         seed=seed,
+        device=device,
         resume=resume,
     )
     _end(summary, as_json=as_json)
