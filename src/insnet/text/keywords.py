@@ -1,15 +1,19 @@
 """Keywords of a text, drawn the way the public test lists were (POINTER's way).
 
 A ranking (YAKE, or tf-idf where YAKE is not installed) names the k + 2 best words of the lower-cased line; every
-occurrence of one of them that is no number and no stop word is a candidate; at most k candidates are drawn at random
-and stay in text order.
+occurrence of one of them that is a whole word, no number and no stop word is a candidate; at most k candidates are
+drawn at random and stay in text order, spelt as in the text.
+
+`python -m insnet.text.keywords data/NAME/valid.txt` writes those of a file beside it; a line without any stays empty.
 """
 
+import argparse
 import importlib.util
 import json
 import math
+import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,11 +23,14 @@ import torch
 
 from insnet import randomness
 from insnet.files import read_json_object, write_atomically
+from insnet.text.corpus import read_lines
 from insnet.text.stop_words import is_stop_word
 from insnet.text.words import MARK, split
 
 Method = Literal["auto", "yake", "tfidf"]
 _MORE_THAN_K = 2  # candidates beyond k, so that the draw has a choice
+_TOUCHES_LEFT = frozenset(symbol + MARK for symbol in "-'’")
+_TOUCHES_RIGHT = frozenset(MARK + symbol for symbol in "-'’")
 _FORMAT = "insnet-document-frequency-1"
 
 
@@ -91,9 +98,12 @@ class KeywordFlagger:
 
     def flags(self, line: str) -> list[bool]:
         """Whether each part of `split(line)` is a candidate."""
-        words = [part.lower() for part in split(line)]
+        parts = split(line)
+        words = [part.lower() for part in parts]
         chosen = self._best_words(words)
-        return [word in chosen for word in words]
+        padded = ["", *parts, ""]
+        stands_alone = map(_stands_alone, padded, padded[2:])
+        return [word in chosen and alone for word, alone in zip(words, stands_alone, strict=True)]
 
     def _best_words(self, words: list[str]) -> frozenset[str]:
         top = self.k + _MORE_THAN_K
@@ -116,19 +126,30 @@ def flagger(method: Method, k: int, lines_for_df: Iterable[str] | None = None) -
 def keyword_candidates(
     line: str, *, method: Method = "auto", k: int, document_frequency: DocumentFrequency | None = None
 ) -> list[str]:
-    """Every occurrence of a candidate word in the line: lower-cased, in text order, repeats included."""
+    """Every occurrence of a candidate word in the line, as it is spelt there: in text order, repeats included."""
     flags = KeywordFlagger(_resolve(method), k, document_frequency).flags(line)
-    return [part.lower() for part, is_candidate in zip(split(line), flags, strict=True) if is_candidate]
+    return [part for part, is_candidate in zip(split(line), flags, strict=True) if is_candidate]
 
 
 def extract_keywords(
     line: str, *, method: Method = "auto", k: int, document_frequency: DocumentFrequency | None = None, seed: int = 0
 ) -> list[str]:
-    """At most k keywords of a line, lower-cased, in text order, drawn at random from its candidates by a seed."""
+    """At most k keywords of a line, as they are spelt there, drawn at random from its candidates, in text order."""
     candidates = keyword_candidates(line, method=method, k=k, document_frequency=document_frequency)
     noise = randomness.uniform(seed, torch.arange(len(candidates)))
     drawn = sorted(noise.argsort()[:k].tolist())
     return [candidates[index] for index in drawn]
+
+
+def draw_keyword_lists(
+    lines: Sequence[str], *, method: Method = "auto", k: int, lines_for_df: Iterable[str] | None = None
+) -> list[list[str]]:
+    """Keywords of every line, its number being the seed; tf-idf, if it is used, counts `lines_for_df` or the lines."""
+    ranking = flagger(method, k, lines if lines_for_df is None else lines_for_df)
+    return [
+        extract_keywords(line, method=ranking.method, k=k, document_frequency=ranking.document_frequency, seed=number)
+        for number, line in enumerate(lines)
+    ]
 
 
 def _resolve(method: Method) -> Literal["yake", "tfidf"]:
@@ -147,6 +168,15 @@ def _is_content_word(word: str) -> bool:
     return any(character.isalpha() for character in word) and not is_stop_word(word)
 
 
+def _stands_alone(left: str, right: str) -> bool:
+    """Whether a word between these parts is a whole word: one that a hyphen or an apostrophe touches is not.
+
+    >>> _stands_alone("all", "￭,"), _stands_alone("all", "￭'"), _stands_alone("'￭", "name")
+    (True, False, False)
+    """
+    return left[-2:] not in _TOUCHES_LEFT and right[:2] not in _TOUCHES_RIGHT
+
+
 def _rank_by_tfidf(words: list[str], document_frequency: DocumentFrequency) -> list[str]:
     counts = Counter(word for word in words if _is_content_word(word))  # in text order, which decides ties
     weight = {word: count * document_frequency.inverse(word) for word, count in counts.items()}
@@ -158,3 +188,25 @@ def _yake_extractor(top: int) -> Any:
     import yake  # copyleft, hence optional and only ever called from here
 
     return yake.KeywordExtractor(lan="en", n=1, dedup_lim=0.9, dedup_func="seqm", window_size=1, top=top)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0 done, 1 failed; wrong usage exits with 2."""
+    parser = argparse.ArgumentParser(prog="python -m insnet.text.keywords", description="Draw keywords of each line.")
+    parser.add_argument("file", type=Path, help="sentences, one a line: NAME.txt, .txt.xz or .txt.gz")
+    parser.add_argument("--most", type=int, default=4, help="keywords a line at most (%(default)s)")
+    parser.add_argument("--method", default="yake", choices=["yake", "tfidf"], help="the ranking (%(default)s)")
+    options = parser.parse_args(arguments)
+    try:
+        lists = draw_keyword_lists(list(read_lines(options.file)), method=options.method, k=options.most)
+        path = options.file.with_name(options.file.name.partition(".txt")[0] + ".keywords.txt")
+        write_atomically(path, "".join(" ".join(keywords) + "\n" for keywords in lists))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
