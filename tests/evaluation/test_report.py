@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 
 import pytest
@@ -10,8 +11,9 @@ from insnet import files
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.diversity import distinct, self_bleu
 from insnet.evaluation.files import json_text
+from insnet.evaluation.judge import Judged
 from insnet.evaluation.nist import nist
-from insnet.evaluation.report import Report, score_texts, write_report
+from insnet.evaluation.report import HEADLINE, Report, headline, score_texts, write_figures, write_report
 
 # NIST-2 and NIST-4 differ ("up the" goes on in two ways), and so do the bigrams of first and last references.
 OUTPUTS = ["the dog ran up the green hill", "We had good pizza by the sea", ""]
@@ -32,13 +34,15 @@ def report():
 
 def test_fields_have_the_public_names():
     promised = "model data split sentences bleu2 bleu4 nist2 nist4 coverage length_ratio distinct1 distinct2 steps seed"
-    ours = "signature self_bleu all_in_order finished mean_words reference_distinct2"
-    assert {field.name for field in dataclasses.fields(Report)} == {*promised.split(), *ours.split()}
+    ours = "signature self_bleu all_in_order finished mean_words distinct2_reference distinct2_ratio"
+    judged = "judge_ppl judge_ppl_reference judge_nats_per_word judge_nats_per_word_reference"
+    names = {*promised.split(), *ours.split(), *judged.split()}
+    assert {field.name for field in dataclasses.fields(Report)} == names
 
 
 def test_every_score_is_what_its_part_measures(report):
     assert report.nist2 != report.nist4 and report.bleu2 != report.bleu4
-    assert report.reference_distinct2 < 1
+    assert report.distinct2_reference < 1
     first_references = ["the dog the dog ran up the green hill", "we had a good dinner by the sea", "nobody came"]
     assert report == Report(
         model="m",
@@ -55,7 +59,8 @@ def test_every_score_is_what_its_part_measures(report):
         mean_words=14 / 3,
         distinct1=12 / 14,
         distinct2=distinct(OUTPUTS, 2),
-        reference_distinct2=distinct(first_references, 2),
+        distinct2_reference=distinct(first_references, 2),
+        distinct2_ratio=distinct(OUTPUTS, 2) / distinct(first_references, 2),
         self_bleu=self_bleu(OUTPUTS),
         steps=5.0,
         finished=2 / 3,
@@ -65,9 +70,30 @@ def test_every_score_is_what_its_part_measures(report):
 
 
 def test_without_keywords_or_company_there_is_no_score_for_them():
-    report = score_texts(["a b"], ["a b"], None, steps=[2])
+    report = score_texts(["a b"], ["a"], None, steps=[2])
     assert (report.coverage, report.all_in_order, report.self_bleu, report.finished) == (None, None, None, None)
+    assert (report.distinct2_ratio, report.judge_ppl, report.judge_nats_per_word_reference) == (None, None, None)
     assert json.loads(json_text(dataclasses.asdict(report)))["coverage"] is None
+
+
+class LetterJudge:
+    """To whom every letter is a token and half as likely as could be."""
+
+    name = "letters"
+
+    def perplexity(self, texts):
+        tokens = sum(map(len, texts))
+        return Judged(len(texts), tokens, sum(len(text.split()) for text in texts), tokens * math.log(2) + 1)
+
+
+def test_the_judge_reads_outputs_and_first_references(report):
+    judged = score_texts(OUTPUTS, REFERENCES, KEYWORDS, steps=[7, 7, 1], judge=LetterJudge())
+    letters, reference_letters = 29 + 28, 37 + 31 + 11
+    assert judged.judge_ppl == pytest.approx(2 * math.exp(1 / letters))
+    assert judged.judge_ppl_reference == pytest.approx(2 * math.exp(1 / reference_letters))
+    assert judged.judge_nats_per_word == pytest.approx((letters * math.log(2) + 1) / 14)
+    assert judged.judge_nats_per_word_reference == pytest.approx((reference_letters * math.log(2) + 1) / 19)
+    assert judged.signature == f"{report.signature}|judge:letters"
 
 
 def test_case_counts_everywhere_or_nowhere():
@@ -135,3 +161,33 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         files.write_atomically(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def several_seeds(report):
+    """The same report of two seeds, with different scores, and the second without coverage."""
+    first = dataclasses.replace(report, seed=3, bleu2=10.0, judge_ppl=50.0, judge_ppl_reference=20.0)
+    return [first, dataclasses.replace(first, seed=5, bleu2=20.0, judge_ppl=60.0, coverage=None)]
+
+
+def test_figures_are_means_of_what_every_seed_has(report):
+    figures = headline(several_seeds(report))
+    assert (figures["bleu2"], figures["judge_ppl"], figures["judge_ppl_reference"]) == (15, 55, 20)
+    assert list(headline([report])) == [name for name in HEADLINE if not name.startswith("judge")]
+    assert list(figures) == [name for name in HEADLINE if name != "coverage"]
+
+
+def test_a_results_file_holds_every_seed_and_no_reference(report, tmp_path):
+    settings = {"top_k": 5, "stopping": "counted"}
+    path = write_figures(
+        tmp_path / "q.json", several_seeds(report), OUTPUTS, command="insnet evaluate m", settings=settings
+    )
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert found["seeds"] == [3, 5] and found["data"] == "d" and found["headline"]["bleu2"] == 15
+    assert (found["model"], found["split"], found["sentences"], found["settings"]) == ("m", "test", 3, settings)
+    assert [(each["seed"], each["bleu2"], each["coverage"]) for each in found["per_seed"]] == [
+        (3, 10, 0.8),
+        (5, 20, None),
+    ]
+    assert (tmp_path / "q.outputs.txt").read_text(encoding="utf-8") == "\n".join(OUTPUTS) + "\n"
+    written = "".join(file.read_text(encoding="utf-8") for file in tmp_path.iterdir())
+    assert "good pizza" in written and "good dinner" not in written and "nobody" not in written

@@ -1,8 +1,9 @@
-"""One evaluation of one model on one data set: its scores, and the two files they are kept in."""
+"""The evaluation of a model on a data set: its scores, and the files they are kept in."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from insnet.evaluation.aligned import References, check_same_length, reference_lists
 from insnet.evaluation.bleu import bleu
@@ -11,7 +12,18 @@ from insnet.evaluation.diversity import distinct, self_bleu
 from insnet.evaluation.files import json_text, one_a_line, outputs_path
 from insnet.evaluation.lengths import length_ratio, mean_words
 from insnet.evaluation.nist import nist
+from insnet.evaluation.results import write_result
 from insnet.files import write_atomically
+
+if TYPE_CHECKING:
+    from insnet.evaluation.judge import Judge
+
+HEADLINE = (
+    "bleu2", "bleu4", "nist2", "nist4", "coverage", "length_ratio",
+    "distinct1", "distinct2", "distinct2_reference", "distinct2_ratio",
+    "steps", "judge_ppl", "judge_ppl_reference",
+)  # fmt: skip
+_SAME_FOR_EVERY_SEED = ("model", "split", "sentences", "signature")
 
 
 @dataclass(frozen=True)
@@ -46,8 +58,10 @@ class Report:
     """Different words over all words of the outputs."""
     distinct2: float
     """Different bigrams over all bigrams of the outputs."""
-    reference_distinct2: float
+    distinct2_reference: float
     """The same for the references (the first of each sentence), which a varied set of outputs comes near."""
+    distinct2_ratio: float | None
+    """That of the outputs over that of the references; None where no reference has two words."""
     self_bleu: float | None
     """Mean BLEU-4 of an output against the others (at most 1,000 of them); None where there is only one."""
     steps: float
@@ -57,7 +71,15 @@ class Report:
     seed: int
     """The seed of the outputs."""
     signature: str
-    """How BLEU and NIST were counted."""
+    """How BLEU and NIST were counted, and who the judge was."""
+    judge_ppl: float | None = None
+    """The perplexity of the outputs to a language model; this and what follows is None without a judge."""
+    judge_ppl_reference: float | None = None
+    """The same for the references (the first of each sentence)."""
+    judge_nats_per_word: float | None = None
+    """The judge's nats a whitespace word of the outputs, for texts that fall into tokens of different sizes."""
+    judge_nats_per_word_reference: float | None = None
+    """The same for the references."""
 
 
 def score_texts(
@@ -72,14 +94,20 @@ def score_texts(
     data: str = "",
     split: str = "",
     seed: int = 0,
+    judge: "Judge | None" = None,
 ) -> Report:
-    """All scores of the outputs on whitespace words; upper and lower case are one throughout if `lower_case`."""
+    """All scores of the outputs on whitespace words; upper and lower case are one throughout if `lower_case`.
+
+    Only the judge, who reads the texts as they are printed, always tells them apart.
+    """
     first_references = [texts[0] for texts in reference_lists(outputs, references)]
     check_same_length("outputs", outputs, "step counts", steps)
     if finished is not None:
         check_same_length("outputs", outputs, "finished marks", finished)
     bleu4 = bleu(outputs, references, order=4, lower_case=lower_case)
-    return Report(
+    distinct2 = distinct(outputs, 2, lower_case=lower_case)
+    distinct2_reference = distinct(first_references, 2, lower_case=lower_case)
+    report = Report(
         model=model,
         data=data,
         split=split,
@@ -93,14 +121,22 @@ def score_texts(
         length_ratio=length_ratio(outputs, references),
         mean_words=mean_words(outputs),
         distinct1=distinct(outputs, 1, lower_case=lower_case),
-        distinct2=distinct(outputs, 2, lower_case=lower_case),
-        reference_distinct2=distinct(first_references, 2, lower_case=lower_case),
+        distinct2=distinct2,
+        distinct2_reference=distinct2_reference,
+        distinct2_ratio=distinct2 / distinct2_reference if distinct2_reference else None,
         self_bleu=self_bleu(outputs, lower_case=lower_case) if len(outputs) > 1 else None,
         steps=sum(steps) / len(steps),
         finished=None if finished is None else sum(finished) / len(finished),
         seed=seed,
         signature=f"{bleu4.signature}|nist:13a",
     )
+    return report if judge is None else _judged(report, outputs, first_references, judge)
+
+
+def headline(reports: Sequence[Report]) -> dict[str, float]:
+    """The figures to publish: of every score that all reports have, the mean."""
+    scores = {name: [getattr(report, name) for report in reports] for name in HEADLINE}
+    return {name: sum(values) / len(values) for name, values in scores.items() if None not in values}
 
 
 def write_report(report: Report, outputs: Sequence[str], place: str | Path) -> Path:
@@ -119,3 +155,42 @@ def write_report(report: Report, outputs: Sequence[str], place: str | Path) -> P
     write_atomically(outputs_path(path), one_a_line(outputs))
     write_atomically(path, json_text(asdict(report)))
     return path
+
+
+def write_figures(
+    path: str | Path,
+    reports: Sequence[Report],
+    outputs: Sequence[str],
+    *,
+    command: str | Sequence[str],
+    settings: Mapping[str, object] | None = None,
+) -> Path:
+    """The results file of one evaluation with several seeds: means in the headline, each seed's scores below.
+
+    `outputs`, those of the first seed, lie beside it; the references, which may be somebody else's, are not written.
+    """
+    first = reports[0]
+    same = {name: getattr(first, name) for name in _SAME_FOR_EVERY_SEED}
+    told = {*same, "data"}
+    of_seed = [{name: value for name, value in asdict(report).items() if name not in told} for report in reports]
+    return write_result(
+        path,
+        command=command,
+        headline=headline(reports),
+        seeds=[report.seed for report in reports],
+        data=first.data,
+        detail={**same, "settings": dict(settings or {}), "per_seed": of_seed},
+        outputs=outputs,
+    )
+
+
+def _judged(report: Report, outputs: Sequence[str], references: Sequence[str], judge: "Judge") -> Report:
+    ours, theirs = judge.perplexity(outputs), judge.perplexity(references)
+    return replace(
+        report,
+        signature=f"{report.signature}|judge:{judge.name}",
+        judge_ppl=ours.perplexity,
+        judge_ppl_reference=theirs.perplexity,
+        judge_nats_per_word=ours.nats_per_word,
+        judge_nats_per_word_reference=theirs.nats_per_word,
+    )
