@@ -5,6 +5,7 @@ import random
 
 import pytest
 import torch
+from paper_layers import layers_by_the_papers_words
 
 from insnet.insertion.concurrency import Seen, after_turn, ends_layer, layer_of_step, row_before_layer, sort_by_layer
 from insnet.insertion.order import Sentence, position_of_step
@@ -17,40 +18,6 @@ def random_order(rng, length, given=0):
     inner = list(range(1, length - 1))
     rng.shuffle(inner)
     return [0, length - 1, *sorted(inner[:given]), *inner[given:]]
-
-
-def layers_by_the_papers_words(order, given, tau, log_prob):
-    """The layer of every step; `log_prob`(step, slot, newest row) is what the model says.
-
-    Layers are lists of steps, empty ones included until the end. A slot is the pair of neighbours on a canvas.
-    """
-    layers = [list(range(given)), *([step] for step in range(given, len(order)))]
-
-    def canvas_before(layer):
-        return [step for earlier in layers[:layer] for step in earlier]
-
-    def slot_of(step, layer):
-        canvas = canvas_before(layer)
-        left = max((other for other in canvas if order[other] < order[step]), key=lambda other: order[other])
-        right = min((other for other in canvas if order[other] > order[step]), key=lambda other: order[other])
-        return left, right
-
-    for step in range(given, len(order)):
-        layer = next(number for number, steps in enumerate(layers) if step in steps)
-        while layer > 1:
-            slot = slot_of(step, layer - 1)
-            if slot in [slot_of(other, layer - 1) for other in layers[layer - 1]]:
-                break
-            here, there = (
-                log_prob(step, slot_of(step, number), max(canvas_before(number))) for number in (layer, layer - 1)
-            )
-            if not here - there <= tau:
-                break
-            layers[layer].remove(step)
-            layers[layer - 1].append(step)
-            layer -= 1
-    effective = [layers[0], *(steps for steps in layers[1:] if steps)]
-    return [next(number for number, steps in enumerate(effective) if step in steps) for step in range(len(order))]
 
 
 def depth_in_search_tree(order, given):

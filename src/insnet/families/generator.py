@@ -29,6 +29,8 @@ class Traits:
     """Text may be given around blanks."""
     exact_likelihood: bool
     """The likelihood of a text needs no sum over orders."""
+    inserts_in_layers: bool = False
+    """Insertions may share a step, and be trained to: the losses heed `LossContext.tau`."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class LossTerm:
 
     nats: Tensor
     count: Tensor
+    is_figure: bool = False
+    """Only to be watched: no part of the loss."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,9 @@ class LossContext:
 
     progress: float = 0.0
     """How far training has come, from 0 to 1."""
+    tau: Tensor | None = None
+    """(B,) nats that a token may lose in likelihood by going in a layer earlier (section 3.3); -inf for one token a
+    step, +inf for all that fits. None is -inf for all rows, without looking for layers."""
 
 
 @dataclass(frozen=True)

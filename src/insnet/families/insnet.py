@@ -5,7 +5,7 @@ Shapes: B rows, T steps in insertion order, L = C places (capacity), S slots, E 
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -23,11 +23,11 @@ from insnet.families.generator import (
     initial_counters,
     sentence_of_batch,
 )
+from insnet.families.insnet_objective import InsNetObjective, at_least_float32, take
 from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import Constraints
 from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, step_at_position
-from insnet.insertion.order import ORDERS, log_order_count, position_of_step
-from insnet.insertion.trajectory import is_slot_after_step, neighbours_of_step, right_neighbour_after_step
+from insnet.insertion.order import ORDERS, log_order_count
 from insnet.layers.cache import KeyValueCache
 from insnet.layers.heads import TokenHead
 from insnet.layers.slots import SlotComposer
@@ -102,7 +102,9 @@ class InsNet(Generator):
     """The model of the paper's section 3."""
 
     Config = InsNetConfig
-    traits: ClassVar[Traits] = Traits(keeps_keywords=True, fills_blanks=True, exact_likelihood=False)
+    traits: ClassVar[Traits] = Traits(
+        keeps_keywords=True, fills_blanks=True, exact_likelihood=False, inserts_in_layers=True
+    )
 
     def __init__(self, config: InsNetConfig) -> None:
         super().__init__()
@@ -116,96 +118,36 @@ class InsNet(Generator):
         if config.length_conditioned:
             self.count_embedding = nn.Embedding(1 + config.count_head, config.width)
         initialise(self, config.layers)
+        self.objective = InsNetObjective(self)
 
     # ---- training: every step of a sentence in one pass ----
 
     def losses(self, batch: TokenBatch, context: LossContext) -> dict[str, LossTerm]:
         """Token, slot and stop terms of section 3.3, summed over all steps after the given ones."""
-        del context
-        nats, counts = self._nats(batch)
-        return {name: LossTerm(nats[name].sum(), counts[name].sum()) for name in nats}
+        return self.objective.losses(batch, context.tau)
 
     def compile_for_training(self, backend: str = "inductor") -> None:
         """Blocks, and what turns their output into losses."""
         super().compile_for_training(backend)
-        options: dict[str, Any] = {"dynamic": False, "fullgraph": True, "backend": backend}
-        self._token_nats = torch.compile(self._token_nats, **options)  # type: ignore[method-assign]
-        self._slot_nats = torch.compile(self._slot_nats, **options)  # type: ignore[method-assign]
+        self.objective.compile(dynamic=False, fullgraph=True, backend=backend)
 
     def log_likelihood(self, batch: TokenBatch) -> Tensor:
         """log p(text, order) + log(number of orders): its mean over orders bounds log p(text) from below."""
-        nats, _ = self._nats(batch)
+        nats = self.objective.rows(batch).nats
         spent = nats["token"] + nats["slot"] + nats["stop"]  # a count beyond stopping or not is no part of the text
         return log_order_count(self.config.order, sentence_of_batch(batch)) - spent
 
-    def _nats(self, batch: TokenBatch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Nats and decisions of each term for each row (B,)."""
-        order = position_of_step(self.config.order, sentence_of_batch(batch)) if batch.order is None else batch.order
-        token_of_step = batch.tokens.gather(1, order)  # (B, T)
-        encoded = self.encoder(self.embedding(token_of_step), offsets_of_order(order))  # (B, T, D)
-        step = torch.arange(order.shape[1], device=order.device)[None, :]
-        first = batch.given.sum(dim=1, keepdim=True) - 1  # (B, 1): row from which the first insertion is predicted
-        decides = (step >= first) & (step < batch.lengths[:, None])  # (B, T): rows that decide whether to stop
-        inserts = decides & (step < batch.lengths[:, None] - 1)  # (B, T): rows followed by an insertion
-        to_come = batch.lengths[:, None] - 1 - step  # (B, T): insertions after this row
-        last = self._told(encoded, to_come)
-        nats = {
-            "token": self._token_nats(encoded, last, order, token_of_step).masked_fill(~inserts, 0),
-            "slot": self._slot_nats(encoded, last, order, batch.lengths).masked_fill(~inserts, 0),
-        }
-        counts = {"token": inserts.sum(dim=1), "slot": inserts.sum(dim=1)}
-        for name, (values, is_decision) in self._stop_nats(encoded, to_come, decides, step == first).items():
-            nats[name], counts[name] = values.masked_fill(~is_decision, 0), is_decision.sum(dim=1)
-        return {name: values.sum(dim=1) for name, values in nats.items()}, counts
-
-    def _told(self, newest: Tensor, to_come: Tensor) -> Tensor:
+    def told(self, newest: Tensor, to_come: Tensor) -> Tensor:
         """What a step adds to its slots (..., D): the newest token and, if the model is told, how many are to come."""
         if not self.config.length_conditioned:
             return newest
         count: Tensor = self.count_embedding(to_come.clamp(1, self.config.count_head))
         return newest + count
 
-    def _stop_nats(
-        self, encoded: Tensor, to_come: Tensor, decides: Tensor, is_first: Tensor
-    ) -> dict[str, tuple[Tensor, Tensor]]:
-        """Nats (B, T) of stopping or going on, and of counting beyond that, each with where it is decided.
-
-        A model that is told its length decides it once, before the first insertion.
-        """
-        log_stop, log_go, log_counts = self._stop_log_probs(encoded)
-        stop = -torch.where(to_come == 0, log_stop, log_go)
-        if log_counts is None:
-            return {"stop": (stop, decides)}
-        count = -log_counts.gather(2, to_come.clamp(0, self.config.count_head)[:, :, None])[:, :, 0]
-        if self.config.length_conditioned:
-            return {"stop": (count, decides & is_first)}
-        return {"stop": (stop, decides), "count": (count + log_go, decides & (to_come > 0))}
-
-    def _token_nats(self, encoded: Tensor, last: Tensor, order: Tensor, token_of_step: Tensor) -> Tensor:
-        """-log p(token of step t+1 | its slot on the canvas after step t), at row t (B, T)."""
-        left, right = neighbours_of_step(order)
-        left_half, right_half = self.slots.halves(encoded)  # (B, T, D/2)
-        left_half = _take(left_half, left.roll(-1, dims=1))
-        right_half = _take(right_half, right.roll(-1, dims=1))
-        logits = self.token_head(self.slots.compose(left_half, right_half, last), self.embedding.weight)
-        target = token_of_step.roll(-1, dims=1)
-        loss = F.cross_entropy(_at_least_float32(logits).flatten(0, 1), target.flatten(), reduction="none")
-        return loss.view_as(target)
-
-    def _slot_nats(self, encoded: Tensor, last: Tensor, order: Tensor, lengths: Tensor) -> Tensor:
-        """-log o(slot of step t+1), among all slots of the canvas after step t, at row t (B, T)."""
-        right_neighbour = right_neighbour_after_step(order)  # (B, T, T)
-        logits = self.slots.logits_of_all_steps(encoded, right_neighbour, self.slot_head.weight[0], last)
-        is_slot = is_slot_after_step(lengths, order.shape[1])
-        is_slot[:, :, 0] = True  # in padded rows too, which have none and are not counted: no row may be empty
-        logits = logits.masked_fill(~is_slot, -math.inf)
-        left, _ = neighbours_of_step(order)
-        return logits.logsumexp(dim=2) - logits.gather(2, left.roll(-1, dims=1)[:, :, None])[:, :, 0]
-
-    def _stop_log_probs(self, encoded: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def stop_log_probs(self, encoded: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Log-probabilities (...) of stopping and of going on after each newest token (..., D); and, with a count head,
         those (..., 1 + count_head) of how many insertions are still to come."""
-        logits = _at_least_float32(self.stop_head(encoded))
+        logits = at_least_float32(self.stop_head(encoded))
         if not self.config.count_head:
             return F.logsigmoid(logits[..., 0]), F.logsigmoid(-logits[..., 0]), None
         log_counts = logits.log_softmax(dim=-1)
@@ -254,7 +196,7 @@ class InsNet(Generator):
         open_log_probs = (open_log_probs - log_open[:, None]).masked_fill(~open_slots, -math.inf)
         slot = choose.slot(state, open_log_probs)
         vector = vectors.gather(1, slot[:, None, None].expand(-1, 1, vectors.shape[2]))[:, 0]
-        token_log_probs = _at_least_float32(self.token_head(vector, self.embedding.weight)).log_softmax(dim=-1)
+        token_log_probs = at_least_float32(self.token_head(vector, self.embedding.weight)).log_softmax(dim=-1)
         token = choose.token(state, slot, token_log_probs)
         finished = finished | (token == Edits.NOTHING)
         log_prob = open_log_probs.gather(1, slot[:, None]) + token_log_probs.gather(1, token.clamp_min(0)[:, None])
@@ -269,7 +211,7 @@ class InsNet(Generator):
     def _stops(self, state: InsNetState) -> tuple[Tensor, Tensor]:
         """Log-probabilities (B,) of stopping and of going on; certain for a model that was told how many are to come,
         except at the first step, which answers for that number."""
-        log_stop, log_go, log_counts = self._stop_log_probs(state.last)
+        log_stop, log_go, log_counts = self.stop_log_probs(state.last)
         wanted = state.constraints.insertions
         if not self.config.length_conditioned or log_counts is None:
             return log_stop, log_go
@@ -282,7 +224,7 @@ class InsNet(Generator):
 
     def _to_come(self, state: InsNetState) -> Tensor:
         """How many insertions (B,) are left: as wanted, or as the count head thinks likeliest."""
-        wanted, log_counts = state.constraints.insertions, self._stop_log_probs(state.last)[2]
+        wanted, log_counts = state.constraints.insertions, self.stop_log_probs(state.last)[2]
         if log_counts is None:
             return torch.zeros_like(wanted)
         return torch.where(wanted != Constraints.FREE, wanted - state.inserted, log_counts.argmax(dim=1))
@@ -294,7 +236,7 @@ class InsNet(Generator):
     def count_log_probs(self, state: State) -> Tensor | None:
         """How many insertions are still to come, if there is a count head."""
         assert isinstance(state, InsNetState)
-        return self._stop_log_probs(state.last)[2]
+        return self.stop_log_probs(state.last)[2]
 
     def advance(self, state: State, edits: Edits) -> InsNetState:
         """Carries out edits left to right, as if one after the other, and encodes the new tokens in one pass."""
@@ -330,9 +272,9 @@ class InsNet(Generator):
         """Every slot's vector (B, S, D) and log-probability (B, S), in reading order."""
         slots = int(state.canvas.length.max()) - 1
         step = step_at_position(state.rank_of_step, state.canvas.length)[:, : slots + 1]  # (B, S + 1)
-        left, right = _take(state.left_half, step[:, :-1]), _take(state.right_half, step[:, 1:])
-        vectors = self.slots.compose(left, right, self._told(state.last, self._to_come(state))[:, None])
-        logits = _at_least_float32(self.slot_head(vectors)[:, :, 0])
+        left, right = take(state.left_half, step[:, :-1]), take(state.right_half, step[:, 1:])
+        vectors = self.slots.compose(left, right, self.told(state.last, self._to_come(state))[:, None])
+        logits = at_least_float32(self.slot_head(vectors)[:, :, 0])
         logits = logits.masked_fill(~state.canvas.is_slot()[:, :slots], -math.inf)
         return vectors, logits.log_softmax(dim=1)
 
@@ -350,12 +292,3 @@ def _left_to_right(edits: Edits) -> tuple[Tensor, Tensor]:
     key = torch.where(edits.puts(), edits.slot, torch.iinfo(edits.slot.dtype).max)
     order = key.argsort(dim=1, stable=True)
     return edits.slot.gather(1, order), edits.token.gather(1, order)
-
-
-def _take(values: Tensor, index: Tensor) -> Tensor:
-    """Rows `index` (B, Q) of values (B, T, W), as (B, Q, W)."""
-    return values.gather(1, index[:, :, None].expand(-1, -1, values.shape[2]))
-
-
-def _at_least_float32(values: Tensor) -> Tensor:
-    return values if values.dtype == torch.float64 else values.float()

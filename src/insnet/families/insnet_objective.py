@@ -1,0 +1,218 @@
+"""What InsNet learns: token, slot and stop terms of whole trajectories, one token at a time or in layers (section 3.3).
+
+With layers 1..m, C(l) the canvas of the layers before l, e(l) the encoding of its newest token and n(l) the number of
+tokens still to come (those of layers l..m), a sentence costs
+
+    sum over l and tokens x of layer l of  -log p(x | slot of x, C(l), e(l), n(l)) - log o(slot of x | C(l), e(l), n(l))
+    + sum over l of  -log q(go on | e(l))  - log q(stop | e(m+1))
+
+Only a model with `length_conditioned` is told n(l). It pays -log p(n(1) | e(1)) instead of the last line: it decides
+its length once. A model with a `count_head` alone pays -log p(n(l) | e(l)) for l = 1..m+1, stopping being a count of 0.
+One token a layer gives the sequential objective.
+
+Shapes: B rows, T steps in insertion order, D width, V vocabulary.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from insnet.families.generator import LossTerm, sentence_of_batch
+from insnet.insertion.concurrency import (
+    Seen,
+    Visit,
+    after_turn,
+    ends_layer,
+    layer_of_step,
+    row_before_layer,
+    sort_by_layer,
+)
+from insnet.insertion.offsets import offsets_of_order
+from insnet.insertion.order import position_of_step
+from insnet.insertion.trajectory import is_slot_after_step, neighbours_of_step, right_neighbour_after_step
+from insnet.text.batching import TokenBatch
+
+if TYPE_CHECKING:
+    from insnet.families.insnet import InsNet
+
+
+@dataclass(frozen=True)
+class RowLosses:
+    """What each row costs."""
+
+    nats: dict[str, Tensor]
+    """Of every term, (B,)."""
+    counts: dict[str, Tensor]
+    """Decisions of every term, (B,)."""
+    layers: Tensor
+    """(B,) steps in which the row is written."""
+
+
+class InsNetObjective:
+    """The losses of one model."""
+
+    def __init__(self, model: "InsNet") -> None:
+        self.model = model
+
+    def losses(self, batch: TokenBatch, tau: Tensor | None = None) -> dict[str, LossTerm]:
+        """The terms, summed over all rows; with `tau` (B,) also how many layers there were, and each objective's nats
+        an insertion."""
+        rows = self.rows(batch, tau)
+        terms = {name: LossTerm(rows.nats[name].sum(), rows.counts[name].sum()) for name in rows.nats}
+        return terms if tau is None else terms | _figures(rows, tau > -math.inf)
+
+    def compile(self, **options: Any) -> None:
+        """Compiles what turns encodings into losses and layers."""
+        self.token_nats = torch.compile(self.token_nats, **options)  # type: ignore[method-assign]
+        self.slot_nats = torch.compile(self.slot_nats, **options)  # type: ignore[method-assign]
+        self.take_turn = torch.compile(self.take_turn, **options)  # type: ignore[method-assign]
+
+    def rows(self, batch: TokenBatch, tau: Tensor | None = None) -> RowLosses:
+        """What each row costs: one token a step, or in the layers that `tau` (B,) allows (-inf: one token a step)."""
+        order = batch.order
+        if order is None:
+            order = position_of_step(self.model.config.order, sentence_of_batch(batch))
+        layer = None if tau is None else self.layers(batch, order, tau)
+        return self.rows_in_layers(batch, order, layer)
+
+    def rows_in_layers(self, batch: TokenBatch, order: Tensor, layer: Tensor | None) -> RowLosses:
+        """What each row costs, its layers (B, T) given by step; None for one token a layer."""
+        if layer is not None:
+            order, layer = sort_by_layer(order, layer)
+        token_of_step, encoded = self._encode(batch, order)
+        step = torch.arange(order.shape[1], device=order.device)[None, :]
+        first = batch.given.sum(dim=1, keepdim=True) - 1  # (B, 1): row from which the first insertion is predicted
+        decides = (step >= first) & (step < batch.lengths[:, None])  # (B, T): rows that decide whether to stop
+        inserts = decides & (step < batch.lengths[:, None] - 1)  # (B, T): rows followed by an insertion
+        to_come = batch.lengths[:, None] - 1 - step  # (B, T): insertions after this row
+        last, source = self.model.told(encoded, to_come), None
+        layers = inserts.sum(dim=1)
+        if layer is not None:
+            source = row_before_layer(layer).roll(-1, dims=1)  # (B, T): the row that predicts what follows row t
+            last, decides = take(last, source), decides & ends_layer(layer)
+            layers = layer.gather(1, batch.lengths[:, None] - 1)[:, 0]
+        nats = {
+            "token": self.token_nats(encoded, last, order, token_of_step).masked_fill(~inserts, 0),
+            "slot": self.slot_nats(encoded, last, order, batch.lengths, source).masked_fill(~inserts, 0),
+        }
+        counts = {"token": inserts.sum(dim=1), "slot": inserts.sum(dim=1)}
+        for name, (values, is_decision) in self._stop_nats(encoded, to_come, decides, step == first).items():
+            nats[name], counts[name] = values.masked_fill(~is_decision, 0), is_decision.sum(dim=1)
+        return RowLosses({name: values.sum(dim=1) for name, values in nats.items()}, counts, layers)
+
+    def layers(self, batch: TokenBatch, order: Tensor, tau: Tensor) -> Tensor:
+        """The layer (B, T) of each step of an order, as the model in its present state would promote it."""
+        with _judging(self.model):
+            token_of_step, encoded = self._encode(batch, order)
+            step = torch.arange(order.shape[1], device=order.device)[None, :]
+            last = self.model.told(encoded, batch.lengths[:, None] - 1 - step)
+            log_prob = -self.token_nats(encoded, last, order, token_of_step).roll(1, dims=1)  # (B, T): of each step
+            seen = Seen.of(order, log_prob, batch.lengths, tau)
+            left_half, right_half = self.model.slots.halves(encoded)
+            left, right = neighbours_of_step(order)
+            slots = torch.cat([take(left_half, left), take(right_half, right)], dim=2)  # (B, T, D): of each step
+
+            def take_turn(seen: Seen, visit: Visit) -> Visit:
+                return self.take_turn(seen, visit, slots, last, token_of_step)
+
+            return layer_of_step(seen, batch.given.sum(dim=1), take_turn)
+
+    def take_turn(self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor) -> Visit:
+        """One turn of every row: how likely its token would be with an older row as the newest, and what follows."""
+        step = visit.step.clamp_max(slots.shape[1] - 1)[:, None]  # rows that are through stand at their end
+        left_half, right_half = take(slots, step)[:, 0].chunk(2, dim=1)
+        vector = self.model.slots.compose(left_half, right_half, take(last, visit.older()[:, None])[:, 0])
+        logits = at_least_float32(self.model.token_head(vector, self.model.embedding.weight))  # (B, V)
+        nats = F.cross_entropy(logits, token_of_step.gather(1, step)[:, 0], reduction="none")
+        return after_turn(seen, visit, -nats)
+
+    def token_nats(self, encoded: Tensor, last: Tensor, order: Tensor, token_of_step: Tensor) -> Tensor:
+        """-log p(token of step t+1 | its slot, what `last`[t] adds to it), at row t (B, T)."""
+        left, right = neighbours_of_step(order)
+        left_half, right_half = self.model.slots.halves(encoded)  # (B, T, D/2)
+        left_half = take(left_half, left.roll(-1, dims=1))
+        right_half = take(right_half, right.roll(-1, dims=1))
+        vectors = self.model.slots.compose(left_half, right_half, last)  # (B, T, D)
+        logits = self.model.token_head(vectors, self.model.embedding.weight)
+        target = token_of_step.roll(-1, dims=1)
+        loss = F.cross_entropy(at_least_float32(logits).flatten(0, 1), target.flatten(), reduction="none")
+        return loss.view_as(target)
+
+    def slot_nats(
+        self, encoded: Tensor, last: Tensor, order: Tensor, lengths: Tensor, source: Tensor | None = None
+    ) -> Tensor:
+        """-log o(slot of step t+1), among all slots after step t or, if given, `source`[t], at row t (B, T)."""
+        right_neighbour = right_neighbour_after_step(order)  # (B, T, T)
+        is_slot = is_slot_after_step(lengths, order.shape[1])
+        if source is not None:
+            rows = source[:, :, None].expand_as(right_neighbour)
+            right_neighbour, is_slot = right_neighbour.gather(1, rows), is_slot.gather(1, rows)
+        logits = self.model.slots.logits_of_all_steps(encoded, right_neighbour, self.model.slot_head.weight[0], last)
+        is_slot[:, :, 0] = True  # in padded rows too, which have none and are not counted: no row may be empty
+        logits = logits.masked_fill(~is_slot, -math.inf)
+        left, _ = neighbours_of_step(order)
+        return logits.logsumexp(dim=2) - logits.gather(2, left.roll(-1, dims=1)[:, :, None])[:, :, 0]
+
+    def _stop_nats(
+        self, encoded: Tensor, to_come: Tensor, decides: Tensor, is_first: Tensor
+    ) -> dict[str, tuple[Tensor, Tensor]]:
+        """Nats (B, T) of stopping or going on, and of counting beyond that, each with where it is decided.
+
+        A model that is told its length decides it once, before the first insertion.
+        """
+        config = self.model.config
+        log_stop, log_go, log_counts = self.model.stop_log_probs(encoded)
+        stop = -torch.where(to_come == 0, log_stop, log_go)
+        if log_counts is None:
+            return {"stop": (stop, decides)}
+        count = -log_counts.gather(2, to_come.clamp(0, config.count_head)[:, :, None])[:, :, 0]
+        if config.length_conditioned:
+            return {"stop": (count, decides & is_first)}
+        return {"stop": (stop, decides), "count": (count + log_go, decides & (to_come > 0))}
+
+    def _encode(self, batch: TokenBatch, order: Tensor) -> tuple[Tensor, Tensor]:
+        """Tokens (B, T) and their encodings (B, T, D) in insertion order."""
+        token_of_step = batch.tokens.gather(1, order)
+        return token_of_step, self.model.encoder(self.model.embedding(token_of_step), offsets_of_order(order))
+
+
+def _figures(rows: RowLosses, is_layered: Tensor) -> dict[str, LossTerm]:
+    """What is worth watching while layers merge: all over insertions, of the rows (B,) in question."""
+    insertions, nats = rows.counts["token"], torch.stack(list(rows.nats.values())).sum(dim=0).detach()
+
+    def over_insertions(values: Tensor, chosen: Tensor) -> LossTerm:
+        return LossTerm((values.to(nats.dtype) * chosen).sum(), (insertions * chosen).sum(), is_figure=True)
+
+    return {
+        "layers_per_insertion": over_insertions(rows.layers, is_layered),
+        "layered_loss": over_insertions(nats, is_layered),
+        "sequential_loss": over_insertions(nats, ~is_layered),
+    }
+
+
+@contextmanager
+def _judging(model: nn.Module) -> Iterator[None]:
+    """Without gradients and dropout. What autocast casts meanwhile has no gradient, in torch before 2.11: forget it."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)
+        torch.clear_autocast_cache()
+
+
+def take(values: Tensor, index: Tensor) -> Tensor:
+    """Rows `index` (B, Q) of values (B, T, W), as (B, Q, W)."""
+    return values.gather(1, index[:, :, None].expand(-1, -1, values.shape[2]))
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    return values if values.dtype == torch.float64 else values.float()
