@@ -1,13 +1,16 @@
 """The loss of an update is one sum over one count, however its sentences are spread over batches."""
 
+import math
 from functools import partial
 
 import pytest
 import torch
 
 from insnet.families import FAMILIES
+from insnet.families.generator import LossContext
 from insnet.text.batching import TokenBatch
 from insnet.training.devices import make_accelerator
+from insnet.training.objective import ObjectiveConfig
 from insnet.training.recipe import TrainConfig
 from insnet.training.updates import SummedLosses, compute_gradients, evaluate, make_optimizer
 
@@ -47,7 +50,7 @@ def test_the_update_of_several_batches_is_the_update_of_one_large_batch(family):
 def test_the_gradient_is_that_of_all_nats_over_the_insertions(family):
     totals, found = gradients(family, [[0, 1], [2, 3]])
     model = double_model(family)
-    terms = model.losses(batch_of([0, 1, 2, 3]), None)
+    terms = model.losses(batch_of([0, 1, 2, 3]), LossContext())
     loss = sum(term.nats for term in terms.values()) / terms["token"].count
     loss.backward()
     assert all(torch.allclose(a, p.grad, atol=1e-12) for a, p in zip(found, model.parameters(), strict=True))
@@ -65,6 +68,33 @@ def test_evaluation_weights_batches_by_their_decisions_and_leaves_the_mode_alone
     assert together["loss"] > together["token"] > 0
 
 
+def test_figures_are_measured_but_not_learned_from():
+    accelerator = make_accelerator(TrainConfig(updates=1, device="cpu"))
+    batch = batch_of([0, 1, 2, 3])
+    for objective, told in (
+        (LAYERED, {"layers_per_insertion", "layered_loss", "sequential_loss"}),
+        (ObjectiveConfig((math.inf,)), {"layers_per_insertion", "layered_loss"}),
+        (ObjectiveConfig(), set()),
+    ):
+        losses = SummedLosses(double_model("insnet"), objective=objective)
+        total, totals = losses(batch, 0.0)
+        means = evaluate(accelerator, losses, [batch], progress=0.0)
+        assert set(means) == {"loss", "token", "slot", "stop"} | told
+        nats = {name: float(value) for name, value in zip(losses.names, totals[:, 0], strict=True)}
+        assert float(total.detach()) == pytest.approx(nats["token"] + nats["slot"] + nats["stop"])
+        assert means["loss"] == pytest.approx(float(total.detach()) / float(losses.token_count(totals)))
+    assert means == evaluate(accelerator, SummedLosses(double_model("insnet")), [batch], progress=0.0)
+
+
+def test_every_row_draws_its_own_tolerance_whatever_its_batch():
+    seeds = torch.arange(3000)
+    tau = ObjectiveConfig((-math.inf, 3.0, 3.0, 10.0)).tau_of_rows(seeds)
+    shares = [(tau == value).double().mean().item() for value in (-math.inf, 3.0, 10.0)]
+    assert shares == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
+    assert torch.equal(ObjectiveConfig((-math.inf, 3.0, 3.0, 10.0)).tau_of_rows(seeds[7:9]), tau[7:9])
+    assert ObjectiveConfig((-math.inf, -math.inf)).tau_of_rows(seeds) is None
+
+
 def test_biases_and_norms_do_not_decay():
     model = double_model("insnet")
     optimizer = make_optimizer(model, learning_rate=0.1, weight_decay=0.5)
@@ -77,12 +107,18 @@ def test_biases_and_norms_do_not_decay():
     assert by_name["embedding.weight"] == 0.5
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_compiling_changes_no_loss(family, monkeypatch):
+LAYERED = ObjectiveConfig((1.0, -math.inf, math.inf))
+
+
+@pytest.mark.parametrize(
+    ("family", "objective"), [*((name, ObjectiveConfig()) for name in FAMILIES), ("insnet", LAYERED)]
+)
+def test_compiling_changes_no_loss(family, objective, monkeypatch):
     """The backend traces forward and backward as inductor would, without its minutes of code generation."""
     model, other = double_model(family), double_model(family)
     monkeypatch.setattr(model, "compile_for_training", partial(model.compile_for_training, backend="aot_eager"))
-    compiled, plain = SummedLosses(model, compile_losses=True, shapes=40), SummedLosses(other)
+    compiled = SummedLosses(model, objective=objective, compile_losses=True, shapes=40)
+    plain = SummedLosses(other, objective=objective)
     assert torch._dynamo.config.recompile_limit >= 80
     losses = [module(batch_of([0, 1]), 0.0)[0] for module in (compiled, plain)]
     for loss in losses:

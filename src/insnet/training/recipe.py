@@ -14,6 +14,7 @@ from typing import Any, Literal
 from insnet.families import FAMILIES
 from insnet.text.given import GivenPolicy
 from insnet.text.tokenizer import TokenizerConfig
+from insnet.training.objective import ObjectiveConfig
 from insnet.training.tables import from_table, parse_override, refuse_unknown, toml_text
 
 
@@ -65,6 +66,8 @@ class TrainConfig:
     minutes: float = 0.0
     """A budget of time: training ends, its learning rate at 0, when this or `updates` is used up; 0 sets none. A run
     with such a budget can be resumed, but not repeated to the last digit."""
+    epochs: float = 0.0
+    """A budget of passes through the text, besides `updates`; 0 sets none."""
     token_budget: int = 16384
     """Tokens of a batch, padding included; an update sees `accumulate` batches on every process."""
     learning_rate: float = 2e-4
@@ -99,7 +102,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         _at_least(self, 1, "updates", "token_budget", "accumulate", "evaluate_every", "checkpoint_every")
         _at_least(self, 1, "max_shapes", "log_every")
-        _at_least(self, 0, "minutes", "warmup_updates", "weight_decay", "clip", "patience", "seed")
+        _at_least(self, 0, "minutes", "epochs", "warmup_updates", "weight_decay", "clip", "patience", "seed")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is {self.learning_rate}; expected more than 0")
 
@@ -113,8 +116,15 @@ class Recipe:
     model: ModelConfig
     given: GivenPolicy
     train: TrainConfig
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     generation: Mapping[str, Any] = field(default_factory=dict)
     """Defaults for generating with the trained model, written as generation_config.json."""
+
+    def __post_init__(self) -> None:
+        family = self.model.family
+        if self.objective.is_layered and not FAMILIES[family].traits.inserts_in_layers:
+            can = [name for name, kind in FAMILIES.items() if kind.traits.inserts_in_layers]
+            raise ValueError(f"[objective] tau lets insertions share a step; {family} cannot, {', '.join(can)} can")
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """The recipe as plain tables, every default spelt out."""
@@ -124,6 +134,7 @@ class Recipe:
             "model": {"family": self.model.family, **self._model_fields()},
             "given": dataclasses.asdict(self.given),
             "train": dataclasses.asdict(self.train),
+            "objective": dataclasses.asdict(self.objective),
             "generation": dict(self.generation),
         }
 
@@ -133,7 +144,10 @@ class Recipe:
 
     def fingerprint(self) -> str:
         """The same for runs that learn the same thing: what may change on resuming is left out."""
-        return hashlib.sha256(toml_text(self.binding_tables()).encode()).hexdigest()[:32]
+        tables = self.binding_tables()
+        if not self.objective.is_layered:
+            del tables["objective"]  # which runs that are older than this table can't know
+        return hashlib.sha256(toml_text(tables).encode()).hexdigest()[:32]
 
     def binding_tables(self) -> dict[str, dict[str, Any]]:
         """What a resumed run may not change."""
@@ -184,6 +198,7 @@ def recipe_of_tables(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -
         model=ModelConfig(model["family"], settings),
         given=from_table(GivenPolicy, tables.get("given", {}), "given"),
         train=from_table(TrainConfig, tables["train"], "train"),
+        objective=from_table(ObjectiveConfig, tables.get("objective", {}), "objective"),
         generation=tables.get("generation", {}),
     )
 
@@ -204,6 +219,6 @@ _ANY_VOCABULARY = 1 << 20  # settings are checked before a tokenizer exists
 _FREE_ON_RESUME = {
     ("data", "folder"),  # content is compared instead
     ("data", "prepared"),
-    *(("train", name) for name in ("updates", "patience", "evaluate_every", "checkpoint_every", "log_every")),
+    *(("train", name) for name in ("updates", "epochs", "patience", "evaluate_every", "checkpoint_every", "log_every")),
     *(("train", name) for name in ("device", "compile", "precision", "accumulate")),  # see the trainer for the last
 }

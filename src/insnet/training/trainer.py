@@ -28,7 +28,7 @@ from insnet.training.events import Ended, Evaluated, Listener, Notice, Saved, St
 from insnet.training.metrics import Metrics
 from insnet.training.prefetch import prefetched
 from insnet.training.prepare import Prepared, is_prepared, load_prepared, prepare
-from insnet.training.recipe import Recipe
+from insnet.training.recipe import Recipe, TrainConfig
 from insnet.training.run_folder import RunFolder
 from insnet.training.schedule import learning_rate_share
 from insnet.training.updates import (
@@ -37,7 +37,6 @@ from insnet.training.updates import (
     compute_gradients,
     evaluate,
     make_optimizer,
-    means_of_totals,
 )
 
 _WEIGHTS = 402  # the stream of noise that initial weights are drawn from
@@ -111,12 +110,18 @@ class _Trainer:
         self.batches = Batches(prepared.train, batching, recipe.given, starts_word)
         self.valid = Batches(prepared.valid, batching, recipe.given, starts_word, rank, world)
         self.batches_an_update = self.config.accumulate * int(world)
+        self.updates = _updates_of(self.config, self.batches.updates_per_epoch / self.batches_an_update)
         self.model = _new_model(recipe, prepared, start_from).to(accelerator.device)
         self.optimizer = make_optimizer(
             self.model, learning_rate=self.config.learning_rate, weight_decay=self.config.weight_decay
         )
         self.progress = self._restored_progress()
-        self.losses = SummedLosses(self.model, compile_losses=self.config.compile, shapes=len(self.batches.shapes))
+        self.losses = SummedLosses(
+            self.model,
+            objective=recipe.objective,
+            compile_losses=self.config.compile,
+            shapes=len(self.batches.shapes),
+        )
         self.module = accelerator.prepare(self.losses)
         self.metrics: Metrics | None = None
         self.clock = time.perf_counter()
@@ -235,7 +240,7 @@ class _Trainer:
             return
         before = self.progress.tokens
         for update, rate, totals, norm in self.pending:
-            losses = means_of_totals(self.losses.names, totals)
+            losses = self.losses.means(totals)
             _refuse_divergence(update + 1, losses["loss"], norm.item())
             tokens = self.progress.tokens + int(self.losses.token_count(totals))
             self.progress = replace(self.progress, tokens=tokens)
@@ -244,13 +249,13 @@ class _Trainer:
                 self.metrics.write(update + 1, {**losses, **values})
         self.pending = []
         pace = (self.progress.tokens - before) / self._lap()
-        self.tell(Updated(self.progress.update, self.config.updates, losses, rate, pace))
+        self.tell(Updated(self.progress.update, self.updates, losses, rate, pace))
 
     def _learning_rate(self) -> float:
         share = learning_rate_share(
             self.progress.update,
             warmup=self.config.warmup_updates,
-            total=self.config.updates,
+            total=self.updates,
             spent=self._time_spent(),
         )
         return self.config.learning_rate * share
@@ -262,7 +267,7 @@ class _Trainer:
 
     def _done(self) -> float:
         """How far training has come, from 0 to 1."""
-        return min(1.0, max(self.progress.update / self.config.updates, self._time_spent()))
+        return min(1.0, max(self.progress.update / self.updates, self._time_spent()))
 
     def _lap(self) -> float:
         """Seconds since the last lap, which are added to the run's."""
@@ -308,7 +313,7 @@ class _Trainer:
     def _tell_start(self) -> None:
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         device, processes = str(self.accelerator.device), int(self.accelerator.num_processes)
-        self.tell(Started(self.progress.update, self.config.updates, parameters, device, processes))
+        self.tell(Started(self.progress.update, self.updates, parameters, device, processes))
 
 
 def _prepared(recipe: Recipe, accelerator: Any, start_from: str | Path | None, tell: Listener) -> Prepared:
@@ -330,6 +335,12 @@ def _new_model(recipe: Recipe, prepared: Prepared, start_from: str | Path | None
             raise ValueError(f"the data was prepared with another tokenizer than {start_from} has: prepare it again")
         load_weights(model, Path(start_from))
     return model
+
+
+def _updates_of(config: TrainConfig, updates_per_epoch: float) -> int:
+    """How many updates the recipe allows, its budget of epochs included."""
+    in_epochs = math.ceil(config.epochs * updates_per_epoch) if config.epochs else config.updates
+    return min(config.updates, in_epochs)
 
 
 def _refuse_divergence(update: int, loss: float, norm: float) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from insnet import randomness
 from insnet.families.generator import Generator, LossContext
 from insnet.text.batching import TokenBatch
+from insnet.training.objective import ObjectiveConfig
 
 _DROPOUT = 401  # the stream of noise that a batch's dropout is drawn from
 TOKEN_TERM = "token"
@@ -23,27 +24,48 @@ TOKEN_TERM = "token"
 class SummedLosses(nn.Module):
     """A family's losses as a module's forward pass, which is what data parallelism and autocast wrap."""
 
-    def __init__(self, model: Generator, *, compile_losses: bool = False, shapes: int = 1) -> None:
+    def __init__(
+        self,
+        model: Generator,
+        *,
+        objective: ObjectiveConfig | None = None,
+        compile_losses: bool = False,
+        shapes: int = 1,
+    ) -> None:
         super().__init__()
         self.model = model
+        self.objective = objective or ObjectiveConfig()
         self.names: list[str] = []
         """The loss terms, in the order of the totals' rows; known after the first batch."""
+        self.figures: set[str] = set()
+        """Those of them that are only watched."""
         if compile_losses:
             torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 2 * shapes + 8)
             model.compile_for_training()
 
     def forward(self, batch: TokenBatch, progress: float) -> tuple[Tensor, Tensor]:
         """All nats of a batch as one differentiable number, and (terms, 2) float64: nats and count of each term."""
-        terms = self.model.losses(batch, LossContext(progress))
-        self.names = list(terms)
+        terms = self.model.losses(batch, LossContext(progress, self.objective.tau_of_rows(batch.seeds)))
+        self.names, self.figures = list(terms), {name for name, term in terms.items() if term.is_figure}
         assert TOKEN_TERM in terms
-        nats = torch.stack([term.nats for term in terms.values()])
+        loss = torch.stack([term.nats for term in terms.values() if not term.is_figure]).sum()
+        nats = torch.stack([term.nats.detach() for term in terms.values()])
         counts = torch.stack([term.count for term in terms.values()])
-        return nats.sum(), torch.stack([nats.detach().double(), counts.double()], dim=1)
+        return loss, torch.stack([nats.double(), counts.double()], dim=1)
 
     def token_count(self, totals: Tensor) -> Tensor:
         """The number of "token" decisions in totals (terms, 2)."""
         return totals[self.names.index(TOKEN_TERM), 1]
+
+    def means(self, totals: Tensor) -> dict[str, float]:
+        """Nats per decision of each term, and "loss": all nats over "token" decisions. Figures that nothing was
+        measured for are left out."""
+        rows = dict(zip(self.names, totals.tolist(), strict=True))
+        means = {
+            name: nats / max(count, 1) for name, (nats, count) in rows.items() if count > 0 or name not in self.figures
+        }
+        nats = sum(nats for name, (nats, _) in rows.items() if name not in self.figures)
+        return {"loss": nats / max(rows[TOKEN_TERM][1], 1), **means}
 
 
 def compute_gradients(
@@ -94,14 +116,7 @@ def evaluate(
     totals = (
         totals if len(totals) else torch.zeros(len(losses.names), 2, dtype=torch.float64, device=accelerator.device)
     )
-    return means_of_totals(losses.names, accelerator.reduce(totals, "sum"))
-
-
-def means_of_totals(names: list[str], totals: Tensor) -> dict[str, float]:
-    """Nats per decision of each term, and "loss": all nats over "token" decisions."""
-    rows = dict(zip(names, totals.tolist(), strict=True))
-    means = {name: nats / max(count, 1) for name, (nats, count) in rows.items()}
-    return {"loss": sum(nats for nats, _ in rows.values()) / max(rows[TOKEN_TERM][1], 1), **means}
+    return losses.means(accelerator.reduce(totals, "sum"))
 
 
 def make_optimizer(model: nn.Module, *, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
