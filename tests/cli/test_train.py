@@ -49,6 +49,23 @@ def recipe(tmp_path_factory):
     return path
 
 
+def test_a_model_goes_on_with_another_objective(insnet, recipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    insnet("train", recipe, "--output", "one_by_one", "--json")
+    options = ("--from", "one_by_one", "--set", "objective.tau=[3.0, -inf]", "--set", "train.epochs=0.5")
+    [summary] = insnet("train", recipe, "--output", "both", "--json", *options).json_lines()
+    assert summary["status"] == "finished" and 0 < summary["update"] < 4
+    lines = [json.loads(line) for line in (tmp_path / "both" / "metrics.jsonl").read_text().splitlines()]
+    assert 0.2 < lines[0]["layers_per_insertion"] < 1
+    [alone] = insnet("train", recipe, "--output", "other", "--json", "--set", "train.updates=1").json_lines()
+    first, other = (
+        json.loads((tmp_path / name / "metrics.jsonl").read_text().splitlines()[0]) for name in ("both", "other")
+    )
+    assert alone["update"] == 1 and first["token"] < other["token"]  # it had learned something already
+    refused = insnet("train", recipe, "--output", "x", "--set", "objective.tau=[]")
+    assert refused.code == 1 and "[objective] tau is []; expected one or more numbers" in refused.err
+
+
 def test_prepare_train_generate_and_finetune_follow_each_other(insnet, recipe, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "tokenizer" in insnet("prepare", recipe).out

@@ -1,5 +1,6 @@
 """Recipes: what is wrong is told by name, and a resolved recipe reads back as itself."""
 
+import math
 import tomllib
 
 import pytest
@@ -9,12 +10,17 @@ from insnet.training.tables import toml_text
 
 
 def test_the_resolved_recipe_reads_back_as_itself(recipe_path, tmp_path):
-    recipe = load_recipe(recipe_path, ['generation.note="a \\"quoted\\" ü\\nline"', "generation.length=[3, 4.5]"])
+    settings = [
+        'generation.note="a \\"quoted\\" ü\\nline"',
+        "generation.length=[3, 4.5]",
+        "objective.tau=[inf, 3, -inf]",
+    ]
+    recipe = load_recipe(recipe_path, settings)
     (tmp_path / "resolved.toml").write_text(recipe.to_toml(), encoding="utf-8")
     again = load_recipe(tmp_path / "resolved.toml")
     assert again.to_toml() == recipe.to_toml()
     assert again.generation == {"note": 'a "quoted" ü\nline', "length": [3, 4.5]}
-    assert again.train == recipe.train
+    assert again.train == recipe.train and again.objective == recipe.objective
     assert again.fingerprint() == recipe.fingerprint()
 
 
@@ -45,6 +51,11 @@ def test_overrides_change_single_values(recipe_path):
         ("model.vocabulary_size=5", "may not set 'vocabulary_size'"),
         ("model.width=wide", "model.width is 'wide'"),
         ("given.none=3", "not a share"),
+        ("train.epochs=-1", "expected 0 or more"),
+        ("objective.tau=3.0", "objective.tau is 3.0; expected a list"),
+        ("objective.tau=[]", "tau is []; expected one or more numbers"),
+        ("objective.tau=[nan]", "tau is [nan]; expected one or more numbers"),
+        ("objective.tao=[1]", "did you mean 'tau'?"),
         ("nonsense", "TABLE.KEY=VALUE"),
     ],
 )
@@ -82,8 +93,18 @@ def test_what_changes_the_model_changes_the_fingerprint(recipe_path):
     base = load_recipe(recipe_path).fingerprint()
     for setting in ("train.learning_rate=1e-3", "model.layers=2", "given.none=0.2", "data.max_tokens=19"):
         assert load_recipe(recipe_path, [setting]).fingerprint() != base
-    for setting in ("train.updates=99", "train.log_every=1", "train.patience=1", "data.folder=elsewhere"):
+    layered = load_recipe(recipe_path, ["objective.tau=[3, inf, -inf]"])
+    assert layered.fingerprint() != base and layered.objective.tau == (3.0, math.inf, -math.inf)
+    free = ("train.updates=99", "train.epochs=3", "train.log_every=1", "train.patience=1", "data.folder=elsewhere")
+    for setting in (*free, "objective.tau=[-inf]"):
         assert load_recipe(recipe_path, [setting]).fingerprint() == base
+
+
+def test_a_family_that_cannot_share_steps_is_not_asked_to(recipe_path):
+    told = r"\[objective\] tau lets insertions share a step; autoregressive cannot, insnet can"
+    with pytest.raises(ValueError, match=told):
+        load_recipe(recipe_path, ["model.family=autoregressive", "objective.tau=[10.0]"])
+    load_recipe(recipe_path, ["model.family=autoregressive", "objective.tau=[-inf]"])
 
 
 def test_toml_writes_what_tomllib_reads():

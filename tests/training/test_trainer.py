@@ -93,6 +93,29 @@ def test_dropout_and_orders_differ_by_seed_and_repeat_with_it(recipe, tmp_path):
     assert len(other) == len(first)
 
 
+def test_layers_are_learned_from_a_sequential_model_and_the_same_after_an_interruption(recipe_path, tmp_path):
+    sequential = tmp_path / "one_by_one"
+    run(load_recipe(recipe_path, ["train.updates=40", "train.learning_rate=0.02"]), sequential)
+    settings = ["objective.tau=[-inf, 0.5]", "train.epochs=2", "train.updates=1000", "train.learning_rate=0.01"]
+    recipe = load_recipe(recipe_path, settings)
+
+    def interrupt(event):
+        if isinstance(event, Updated) and event.update == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert run(recipe, tmp_path / "halved", start_from=sequential, on_event=interrupt).status == "interrupted"
+    for name, resume in (("halved", True), ("straight", False)):
+        summary = run(recipe, tmp_path / name, start_from=sequential, resume=resume)
+        assert summary.status == "finished" and summary.update == len(learned(tmp_path / name)) < 40  # two epochs
+    assert read_metrics(tmp_path / "halved") == read_metrics(tmp_path / "straight")
+    lines = learned(tmp_path / "straight")
+    assert lines[0]["sequential_loss"] < learned(sequential)[0]["loss"]
+    ratios = [line["layers_per_insertion"] for line in lines if "layers_per_insertion" in line]
+    assert len(ratios) > len(lines) / 2 and all(0 < ratio < 1 for ratio in ratios)
+    figures = {"valid_layers_per_insertion", "valid_layered_loss", "valid_sequential_loss"}
+    assert figures <= set(validated(tmp_path / "straight")[-1])
+
+
 def test_a_finished_run_can_be_prolonged(recipe, tmp_path):
     run(recipe, tmp_path / "run")
     summary = run(with_train(recipe, updates=15), tmp_path / "run", resume=True)

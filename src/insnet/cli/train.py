@@ -44,6 +44,9 @@ def train(
         Path | None, typer.Option("--output", metavar="DIR", help="The run folder; left out, runs/NAME_OF_RECIPE.")
     ] = None,
     settings: SetOption = None,
+    start_from: Annotated[
+        str | None, typer.Option("--from", metavar="MODEL", help="Start from the weights of a model (NAME or FOLDER).")
+    ] = None,
     resume: ResumeOption = False,
     seed: Annotated[int | None, typer.Option(help="The same as --set train.seed=SEED.")] = None,
     device: Annotated[
@@ -55,6 +58,7 @@ def train(
 
     insnet train recipes/tour.toml --set train.updates=100
     """
+    from insnet.shelf import find
     from insnet.training.recipe import load_recipe
     from insnet.training.trainer import train as run
 
@@ -62,7 +66,8 @@ def train(
     given = [f"{name}={value}" for name, value in shorthands.items() if value is not None]
     wanted = load_recipe(recipe, [*(settings or ()), *given])
     folder = Path("runs") / recipe.stem if output is None else output
-    _end(run(wanted, output=folder, resume=resume), as_json=as_json)
+    first = None if start_from is None else find(start_from)
+    _end(run(wanted, output=folder, resume=resume, start_from=first), as_json=as_json)
 
 
 def finetune(

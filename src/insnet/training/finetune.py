@@ -66,7 +66,7 @@ def finetune(
     total = updates if updates is not None else _updates(_batches(prepared.train, recipe, prepared), epochs)
     pace = max(total // _EVALUATIONS, 1)
     recipe = replace(recipe, train=replace(recipe.train, updates=total, evaluate_every=pace, checkpoint_every=pace))
-    summary = train(recipe, output=output, resume=resume, start_from=model_folder, on_event=tell)
+    summary = train(recipe, output=output, resume=resume, start_from=model_folder, on_event=_without_unchanged(tell))
     _tell_gain(before["loss"], summary, tell)
     return summary
 
@@ -119,8 +119,13 @@ def _updates(batches: Batches, epochs: float | None) -> int:
 def _valid_losses(model_folder: Path, recipe: Recipe, prepared: Prepared) -> dict[str, float]:
     """The losses of the model as it is, on the lines that were set aside."""
     accelerator = make_accelerator(recipe.train)
-    losses = SummedLosses(load_model(model_folder, accelerator.device))
+    losses = SummedLosses(load_model(model_folder, accelerator.device), objective=recipe.objective)
     return evaluate(accelerator, losses, _batches(prepared.valid, recipe, prepared).in_order(), progress=0.0)
+
+
+def _without_unchanged(tell: Listener) -> Listener:
+    """A listener that hears nothing of what was prepared, and told, a moment ago."""
+    return lambda event: None if isinstance(event, Notice) and ": unchanged, " in event.text else tell(event)
 
 
 def _tell_gain(before: float, summary: TrainingSummary, tell: Listener) -> None:
