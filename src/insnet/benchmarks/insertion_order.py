@@ -75,7 +75,12 @@ def measure(
         detail[f"{name}_in_random_order"] = describe(shuffled, ranks)
         headline |= _ends(detail[name], prefix)
         headline |= _ends(detail[f"{name}_in_random_order"], f"{prefix}random_")
-    settings = {"generation": asdict(job.config), "texts": len(task.keywords), "shuffles": _SHUFFLES}
+    settings = {
+        "model": model.folder.resolve().name if model.folder else type(model.family).__name__,
+        "generation": asdict(job.config),
+        "texts": len(task.keywords),
+        "shuffles": _SHUFFLES,
+    }
     counted = {"words": ranks.words, "different": len(ranks.rank_of_word)}
     return headline, {"settings": settings, "ranked_by": counted, **detail}
 

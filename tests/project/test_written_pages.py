@@ -1,0 +1,163 @@
+"""The pages that scripts write: every claim on them follows from the model or from a results file."""
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import insnet
+from insnet.shelf import DEFAULT
+from insnet.text.corpus import read_keyword_lists
+from insnet.text.words import contains_in_order
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def script(name: str):
+    """A script of docs/ as a module."""
+    specification = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+samples = script("write_samples")
+finetune = script("write_finetune")
+
+
+@pytest.fixture(scope="module")
+def model() -> insnet.Model:
+    return insnet.load("tour", device="cpu")
+
+
+def entry(rank: float, function: float, punctuation: float) -> dict:
+    return {"insertions": 1000, "rank": rank, "function_share": function, "punctuation_share": punctuation}
+
+
+def measured(first: float, untruncated: float, chance: float = 0.5) -> dict:
+    """A results file in which such shares of the first tenth are function words or punctuation."""
+
+    def tenths(share: float) -> dict:
+        return {"by_tenth": [entry(9, share - 0.1, 0.1), *[entry(99, chance - 0.1, 0.1)] * 9]}
+
+    names = {"decoded": first, "untruncated": untruncated}
+    return {
+        "data": "d/valid, 7 keyword lists",
+        "settings": {"model": "tour", "texts": 7, "generation": {"slot_mass": 0.7, "top_k": 5, "top_p": 1.0}},
+        **{name: tenths(share) for name, share in names.items()},
+        **{f"{name}_in_random_order": tenths(chance) for name in names},
+    }
+
+
+def rows_of(page: str) -> list[list[str]]:
+    """The cells of all rows of all tables, as they are printed."""
+    rows = [line.strip("|").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    return [[printed(cell) for cell in row] for row in rows]
+
+
+def printed(markdown: str) -> str:
+    return re.sub(r"\\(.)", r"\1", markdown.replace("**", "")).strip()
+
+
+# ---- docs/samples.md ----
+
+
+def test_the_keyword_lists_are_forty_of_one_to_ten_words_with_names_and_phrases():
+    lists = read_keyword_lists(samples.KEYWORDS)
+    words = [keyword for keywords in lists for keyword in keywords]
+    assert len(lists) == 40
+    assert {len(keywords) for keywords in lists} == set(range(1, 11))
+    assert len(words) > 0.9 * len(set(words)) > 100
+    assert any(" " in word for word in words)
+    assert any(word[0].isupper() for word in words)
+
+
+def test_the_page_holds_forty_texts_two_of_them_step_by_step(model):
+    page = samples.page(model, "tour", measured(0.9, 0.5), "../benchmarks/results/insertion_order.json")
+    lists, rows = read_keyword_lists(samples.KEYWORDS), rows_of(page)
+    texts = {row[0]: row[2] for row in rows if len(row) == 3 and row[0].isdigit()}
+    assert list(texts) == [str(number) for number in range(1, 41)]
+    for text, keywords in zip(texts.values(), lists, strict=True):
+        assert contains_in_order(text, keywords)
+    assert [model.generate(lists[number - 1], seed=0).text for number in (1, 40)] == [texts["1"], texts["40"]]
+    for number in samples.STEP_BY_STEP:
+        steps = model.generate(lists[number - 1], seed=0).trace
+        start = rows.index(["0", " ".join(lists[number - 1])])
+        shown = rows[start + 1 : start + 1 + len(steps)]
+        assert shown == [[str(step["step"]), step["text"]] for step in steps]
+    for text in samples.BLANKS:
+        assert f"`{text}`" in page
+
+
+def test_bold_are_required_words_new_words_and_fillings():
+    assert samples.with_bold_keywords("A goat * ate a hat", ["goat", "hat"]) == r"A **goat** \* ate a **hat**"
+    assert samples.with_bold_news("the big goat.", "the goat") == "the **big** goat**.**"
+    assert (
+        samples.with_bold_fillings("The old cat sat on it.", ["The", "sat on", "."]) == "The **old cat** sat on **it**."
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "untruncated", "told"),
+    [
+        (0.9, 0.52, "The remark holds.*the work of truncation"),
+        (0.9, 0.88, "The remark holds.*Truncation is not the cause"),
+        (0.52, 0.5, "does not hold"),
+        (0.3, 0.5, "does not hold"),
+    ],
+)
+def test_the_verdict_on_the_papers_remark_follows_from_the_numbers(first, untruncated, told):
+    section = samples.order_section(measured(first, untruncated), "../benchmarks/results/insertion_order.json")
+    section = " ".join(section.split())
+    assert re.search(told, section)
+    assert f"{first:.0%} of the first" in section
+
+
+def test_another_models_order_is_not_shown(tmp_path):
+    path = tmp_path / "order.json"
+    with pytest.raises(ValueError, match="measure first: insnet benchmark insertion-order tour"):
+        samples.read_order(path, "tour")
+    path.write_text(json.dumps(measured(0.9, 0.5)))
+    assert samples.read_order(path, "tour")["settings"]["texts"] == 7
+    with pytest.raises(ValueError, match="tells of 'tour', not of 'other'"):
+        samples.read_order(path, "other")
+
+
+def test_the_committed_samples_are_what_the_default_model_writes():
+    page = (DOCS / "samples.md").read_text(encoding="utf-8")
+    assert f"Written by the model `{DEFAULT}`" in page
+    lists, rows = read_keyword_lists(samples.KEYWORDS), rows_of(page)
+    for number, result in enumerate(insnet.load(device="cpu").generate_batch(lists[:5], seed=0), start=1):
+        assert [str(number), ", ".join(lists[number - 1]), result.text] in rows
+
+
+# ---- docs/finetune.md ----
+
+
+def test_a_small_tuning_gives_a_page_and_its_figures(tmp_path):
+    tuning = finetune.tune("tour", tmp_path, sentences=40, held_out=4)
+    figures = finetune.headline(tuning)
+    assert figures["held_out_nats_per_token_after"] < figures["held_out_nats_per_token_before"]
+    assert figures["valid_loss_after"] == tuning.summary.best_loss < figures["valid_loss_before"]
+    page = finetune.page(tuning, "tour", "../benchmarks/results/finetune_domain.json")
+    assert str(tmp_path) not in page
+    rows = rows_of(page)
+    for words, before, after in zip(finetune.KEYWORDS, tuning.before.texts, tuning.after.texts, strict=True):
+        assert [", ".join(words), before, after] in rows
+        assert contains_in_order(before, words)
+        assert contains_in_order(after, words)
+
+
+def test_the_committed_page_shows_the_committed_figures():
+    page = (DOCS / "finetune.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "finetune_domain.json").read_text(encoding="utf-8"))
+    headline = result["headline"]
+    assert f"the model is `{result['model']}`" in " ".join(page.split())
+    assert result["model"] == DEFAULT
+    shown = [f"{headline[f'held_out_nats_per_token_{when}']:.2f}" for when in ("before", "after")]
+    assert any(row[1:3] == shown for row in rows_of(page))
+    assert all(any(after == row[-1] for row in rows_of(page)) for after in result["after"]["texts"])
