@@ -34,7 +34,7 @@ from torch import Tensor
 
 from insnet.insertion.trajectory import neighbours_of_step
 
-_TURNS_BETWEEN_LOOKS = 8  # asking a GPU whether all rows are through makes it wait
+_TURNS_BETWEEN_LOOKS = 8  # asking a GPU whether all rows are through lets it run dry
 
 
 class Seen(NamedTuple):
@@ -92,7 +92,8 @@ def layer_of_step(seen: Seen, given: Tensor, take_turn: Callable[[Seen, Visit], 
     visit = _first_visit(seen, given)
     steps = seen.left.shape[1] - 1
     for turn in range(2 * steps):
-        if turn % _TURNS_BETWEEN_LOOKS == 0 and not bool((visit.step < seen.lengths).any()):
+        may_be_through = turn >= steps // 2  # a turn ends two visits at most
+        if may_be_through and turn % _TURNS_BETWEEN_LOOKS == 0 and not bool((visit.step < seen.lengths).any()):
             break
         visit = take_turn(seen, visit)
     is_padding = torch.arange(steps, device=given.device) >= seen.lengths[:, None]  # (B, T)
