@@ -199,7 +199,7 @@ BAD = [
     (lambda m: m.infill("no blank here"), "no blank in 'no blank here'; write ___ where words are missing"),
     (lambda m: m.infill("half___word"), "a blank touches the word in 'half'; put a space between"),
     (lambda m: m.infill("the ___", any_order=True), "any_order is for keywords"),
-    (lambda m: next(m.stream(["a"], any_order=True)), "any_order writes several texts"),
+    (lambda m: next(m.stream(["a"], any_order=True)), "any_order chooses among finished texts"),
     (lambda m: m.score("  "), "the text to score is empty"),
 ]
 
