@@ -55,6 +55,8 @@ class Tuning:
     summary: TrainingSummary
     seconds: float
     """Of fine-tuning, from the command to its end."""
+    processor_seconds: float
+    """The same on all cores together: what it takes when others use the machine, too."""
     printed: list[str]
     """What the command tells."""
 
@@ -69,17 +71,17 @@ def tune(model: str, folder: Path, *, sentences: int = SENTENCES, held_out: int 
     write_atomically(own, "".join(f"{line}\n" for line in lines[:sentences]))
     before = judged(insnet.load(model, device="cpu"), unseen)
     events: list[Event] = []
-    start = time.perf_counter()
+    start, started = time.perf_counter(), time.process_time()
     output = folder / "harbour"
     summary = finetune(own, model_folder=find(model), output=output, seed=SEED, device="cpu", on_event=_telling(events))
-    seconds = time.perf_counter() - start
+    seconds, processor_seconds = time.perf_counter() - start, time.process_time() - started
     if summary.status == "interrupted":
         raise ValueError("fine-tuning was interrupted: there is nothing to show")
     after = judged(insnet.load(output, device="cpu"), unseen)
     first, *later = [event for event in events if isinstance(event, Evaluated)]
     best = next(event for event in later if event.update == summary.best_update)
     printed = [text for event in events if not isinstance(event, Updated) and (text := text_of_event(event))]
-    return Tuning(before, after, first.losses, best.losses, summary, seconds, printed)
+    return Tuning(before, after, first.losses, best.losses, summary, seconds, processor_seconds, printed)
 
 
 def judged(model: insnet.Model, unseen: Sequence[str]) -> Judged:
@@ -98,6 +100,7 @@ def headline(tuning: Tuning) -> dict[str, float]:
         "held_out_nats_per_token_after": tuning.after.nats_per_token,
         "updates": tuning.summary.update,
         "seconds": tuning.seconds,
+        "processor_seconds": tuning.processor_seconds,
     }
 
 
@@ -126,9 +129,10 @@ def page(tuning: Tuning, name: str, link: str) -> str:
         f"{HELD_OUT} more stay hidden to judge by."
     )
     time_taken = (
-        f"That took {tuning.seconds / 60:.1f} minutes on {cores()} ({hardware().split(',')[0]}); lines of progress are "
-        "left out. One line in twenty is set aside: on these the loss is measured before the first update and ten "
-        "times on the way, and the best update is kept."
+        f"That took {tuning.seconds / 60:.1f} minutes on {cores()} ({hardware().split(',')[0]}), "
+        f"{tuning.processor_seconds / 60:.1f} minutes of processor time; lines of progress are left out. "
+        "One line in twenty is set aside: on these the loss is measured before the first update and ten times on the "
+        "way, and the best update is kept."
     )
     return f"""# A model for your own sentences
 

@@ -201,8 +201,9 @@ def with_bold_keywords(text: str, keywords: Sequence[str]) -> str:
 def with_bold_fillings(text: str, kept: Sequence[str]) -> str:
     """The text with all bold but what was kept."""
     spans, end = [], 0
-    for stretch in [*kept, ""]:
-        start = text.index(stretch, end) if stretch else len(text)
+    for number, stretch in enumerate([*kept, ""], start=1):
+        is_at_end = number == len(kept) and text.endswith(stretch)  # a full stop may stand in a filling, too
+        start = len(text) - len(stretch) if is_at_end or not stretch else text.index(stretch, end)
         inner = text[end:start]
         first = end + len(inner) - len(inner.lstrip())
         spans.append((first, first + len(inner.strip())))

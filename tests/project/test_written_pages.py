@@ -96,9 +96,9 @@ def test_the_page_holds_forty_texts_two_of_them_step_by_step(model):
 def test_bold_are_required_words_new_words_and_fillings():
     assert samples.with_bold_keywords("A goat * ate a hat", ["goat", "hat"]) == r"A **goat** \* ate a **hat**"
     assert samples.with_bold_news("the big goat.", "the goat") == "the **big** goat**.**"
-    assert (
-        samples.with_bold_fillings("The old cat sat on it.", ["The", "sat on", "."]) == "The **old cat** sat on **it**."
-    )
+    kept = ["The", "sat in", "."]
+    assert samples.with_bold_fillings("The old cat sat in it.", kept) == "The **old cat** sat in **it**."
+    assert samples.with_bold_fillings("The cat sat in 50 B.C.", kept) == "The **cat** sat in **50 B.C**."
 
 
 @pytest.mark.parametrize(
