@@ -80,10 +80,11 @@ def test_no_part_of_a_word_is_given_alone_and_keywords_are_candidates(corpus):
         for row in range(len(batch.tokens)):
             ids = batch.tokens[row, 1 : batch.lengths[row] - 1].tolist()
             flags = iter(batch.given[row, 1 : batch.lengths[row] - 1].tolist())
-            for group in tokenizer.words(ids):
-                given = [next(flags) for _ in group]
-                assert all(given) or not any(given)
-                assert len(group) > 1 or not any(given), "only words of several pieces were flagged"
+            words = [(len(group), [next(flags) for _ in group]) for group in tokenizer.words(ids)]
+            assert all(all(given) or not any(given) for _, given in words)
+            others_given = any(any(given) for pieces, given in words if pieces == 1)
+            candidates_left = any(not any(given) for pieces, given in words if pieces > 1)
+            assert not (others_given and candidates_left), "words of several pieces were flagged: they come first"
 
 
 def test_any_batch_can_be_had_again_and_a_resumed_run_goes_on_the_same(corpus):

@@ -1,4 +1,4 @@
-"""The loss of an update is one sum over one count, however its sentences are spread over batches."""
+"""An update is one sum, however its sentences are spread over batches, and every sentence weighs the same."""
 
 import math
 from functools import partial
@@ -33,7 +33,7 @@ def gradients(family, groups):
     accelerator = make_accelerator(TrainConfig(updates=1, device="cpu"))
     module = accelerator.prepare(SummedLosses(double_model(family)))
     batches = [(index, batch_of(rows)) for index, rows in enumerate(groups)]
-    totals = compute_gradients(accelerator, module, batches, constant=64.0, seed=0, progress=0.0)
+    totals = compute_gradients(accelerator, module, batches, mean_tokens=12.0, seed=0, progress=0.0)
     return totals, [parameter.grad for parameter in module.parameters()]
 
 
@@ -47,14 +47,23 @@ def test_the_update_of_several_batches_is_the_update_of_one_large_batch(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_gradient_is_that_of_all_nats_over_the_insertions(family):
+def test_the_gradient_is_that_of_all_nats_over_the_mean_tokens_of_an_update(family):
     totals, found = gradients(family, [[0, 1], [2, 3]])
     model = double_model(family)
     terms = model.losses(batch_of([0, 1, 2, 3]), LossContext())
-    loss = sum(term.nats for term in terms.values()) / terms["token"].count
+    loss = sum(term.nats for term in terms.values()) / 12.0
     loss.backward()
     assert all(torch.allclose(a, p.grad, atol=1e-12) for a, p in zip(found, model.parameters(), strict=True))
     assert totals[list(terms).index("token"), 1] == terms["token"].count
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_short_and_long_sentences_weigh_the_same_in_whatever_update(family):
+    """The gradients of one update a sentence add up to those of all in one update."""
+    _, together = gradients(family, [[0, 1, 2, 3]])
+    alone = [gradients(family, [[row]])[1] for row in range(4)]
+    for number, expected in enumerate(together):
+        assert torch.allclose(sum(each[number] for each in alone), expected, atol=1e-12)
 
 
 def test_evaluation_weights_batches_by_their_decisions_and_leaves_the_mode_alone():

@@ -145,6 +145,11 @@ class Batches:
         """Batches of one epoch for each process."""
         return -(-sum(bucket.batches for bucket in self.buckets) // self.world)
 
+    @property
+    def mean_tokens(self) -> float:
+        """Tokens of a batch on average, without <bos>, <eos> and padding."""
+        return self.shards.summary.tokens / sum(bucket.batches for bucket in self.buckets)
+
     def at(self, epoch: int, index: int) -> TokenBatch:
         """This process's batch number `index` of an epoch."""
         if not 0 <= index < self.updates_per_epoch:

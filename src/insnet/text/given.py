@@ -28,7 +28,9 @@ class GivenPolicy:
     fraction: float = 0.3
     """Share of examples where a uniformly random number of all words is given."""
     keywords_max: int = 9
-    """In the other examples 0 to this many keyword candidates are given, each number as likely."""
+    """In the other examples 0 to this many words are given, each number as likely: keyword candidates first, other
+    words where a text has too few of them. A number cut down to a text's candidates would make four words a sign
+    that the text is short."""
     unknown: float = 0.0
     """Probability that a given token is shown as <unk>, so that a word-level model meets unknown keywords."""
 
@@ -53,12 +55,12 @@ class GivenPolicy:
         is_word = torch.arange(width) < number_of_words[:, None]  # (B, W)
         is_keyword = torch.zeros(len(seeds), width).scatter_add_(1, word_at, (is_candidate & inside).float()) > 0
 
-        draws_any = self._draws_fraction(seeds)[:, None]  # (B, 1)
-        eligible = torch.where(draws_any, is_word, is_word & is_keyword)  # (B, W)
+        comes_first = is_keyword | self._draws_fraction(seeds)[:, None]  # (B, W)
         wanted = self._how_many(seeds, number_of_words)  # (B,)
         noise = randomness.uniform(seeds[:, None], _WHICH, torch.arange(width))  # (B, W)
-        rank = noise.masked_fill(~eligible, 2.0).argsort(dim=1, stable=True).argsort(dim=1)
-        given_words = eligible & (rank < wanted[:, None])
+        key = torch.where(comes_first, noise, noise + 1).masked_fill(~is_word, 3.0)
+        rank = key.argsort(dim=1, stable=True).argsort(dim=1)
+        given_words = is_word & (rank < wanted[:, None])
         return given_words.gather(1, word_at) & inside
 
     def hide(self, tokens: Tensor, given: Tensor, seeds: Tensor) -> Tensor:
@@ -73,7 +75,7 @@ class GivenPolicy:
         return (mode >= self.none) & (mode < self.none + self.fraction)
 
     def _how_many(self, seeds: Tensor, number_of_words: Tensor) -> Tensor:
-        """(B,) How many words to give, as far as there are eligible ones."""
+        """(B,) How many words to give, as far as there are so many."""
         most = torch.where(self._draws_fraction(seeds), number_of_words, self.keywords_max)
         wanted = (randomness.uniform(seeds, _HOW_MANY) * (most + 1)).long()
         return wanted.masked_fill(randomness.uniform(seeds, _MODE) < self.none, 0)

@@ -186,7 +186,7 @@ class _Trainer:
             self.accelerator,
             self.module,
             list(islice(self.upcoming, self.config.accumulate)),
-            constant=float(self.config.token_budget),
+            mean_tokens=self.batches.mean_tokens * self.batches_an_update,
             seed=self.config.seed,
             progress=self._done(),
         )

@@ -1,8 +1,9 @@
 """One update: gradients of many batches as if they were one, and losses of the valid split.
 
-The loss of an update is the sum of all nats over the number of "token" decisions of the whole update: all its
-batches, on all processes. A batch can't know that number, so its nats are divided by a constant, and the summed
-gradients are scaled by that constant over the number once it is known.
+An update's gradient is that of all its nats, of all its batches on all processes, over the tokens that an update has
+on average. Over its own tokens would not do: batches hold texts of like length, and one of short texts, of which
+more is padding and more is given, has fewer insertions; its texts would weigh more than others, and what is learned
+of length would come out short.
 """
 
 from collections.abc import Iterable, Sequence
@@ -73,28 +74,25 @@ def compute_gradients(
     module: nn.Module,
     batches: Sequence[tuple[int, TokenBatch]],
     *,
-    constant: float,
+    mean_tokens: float,
     seed: int,
     progress: float,
 ) -> Tensor:
     """Nats and counts (terms, 2) of the whole update; the gradients of its loss are left in the parameters.
 
-    Each batch comes with its global index, from which dropout is seeded: which process sees it changes nothing. The
-    constant (see above) must be the same on all processes.
+    Each batch comes with its global index, from which dropout is seeded: which process sees it changes nothing.
+    `mean_tokens` of an update (see above) must be the same on all processes.
     """
-    losses: SummedLosses = accelerator.unwrap_model(module)
+    scale = accelerator.num_processes / mean_tokens  # data parallelism averages over the processes: a sum is wanted
     parts: list[Tensor] = []
     for number, (index, batch) in enumerate(batches, start=1):
         torch.manual_seed(int(randomness.mix(seed, _DROPOUT, index)))
         is_last = number == len(batches)
         with nullcontext() if is_last else accelerator.no_sync(module):
             nats, part = module(batch.to(accelerator.device), progress)
-            accelerator.backward(nats / constant)
+            accelerator.backward(nats * scale)
         parts.append(part)
     totals: Tensor = accelerator.reduce(torch.stack(parts).sum(dim=0), "sum")
-    # Data parallelism has averaged over the processes, where a sum was wanted.
-    scale = accelerator.num_processes * constant / losses.token_count(totals).clamp_min(1)
-    _scale_gradients(module, scale)
     return totals
 
 
@@ -134,8 +132,3 @@ def clip_gradients(model: nn.Module, clip: float) -> Tensor:
     """The norm of all gradients, which are scaled down to `clip` if it is larger and `clip` is not 0."""
     limit = clip if clip > 0 else float("inf")
     return torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
-
-
-def _scale_gradients(module: nn.Module, scale: Tensor) -> None:
-    gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
-    torch._foreach_mul_(gradients, scale.to(gradients[0].dtype))
