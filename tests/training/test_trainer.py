@@ -244,3 +244,14 @@ def test_a_terminal_gets_a_bar(recipe, tmp_path):
     terminal = Terminal()
     run(with_train(recipe, updates=4), tmp_path / "run", on_event=console(terminal))
     assert "4/4" in terminal.text and "finished after 4 updates" in terminal.text
+
+
+def test_only_the_named_parts_learn(recipe_path, tmp_path):
+    run(load_recipe(recipe_path, ["train.updates=2"]), tmp_path / "first")
+    recipe = load_recipe(recipe_path, ["train.updates=3", 'train.only=["stop_head"]'])
+    summary = run(recipe, tmp_path / "second", start_from=tmp_path / "first")
+    before, after = (load_model(tmp_path / name, "cpu").state_dict() for name in ("first", "second"))
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert summary.update == 3 and changed == {"stop_head.weight", "stop_head.bias"}
+    with pytest.raises(ValueError, match="names 'stop_heat', which the model does not have; its parts are embedding"):
+        run(load_recipe(recipe_path, ['train.only=["stop_heat"]']), tmp_path / "third")

@@ -78,6 +78,9 @@ class TrainConfig:
     """AdamW's decay of matrices; biases and norms are left alone."""
     clip: float = 1.0
     """Gradients with a larger norm are scaled down to it; 0 switches clipping off."""
+    only: tuple[str, ...] = ()
+    """Parts of the model that learn, by the beginning of their parameters' names; the others stay as they are. None
+    named: all learn."""
     accumulate: int = 1
     """Batches whose gradients are summed before an update."""
     evaluate_every: int = 1000

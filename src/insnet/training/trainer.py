@@ -36,6 +36,7 @@ from insnet.training.updates import (
     clip_gradients,
     compute_gradients,
     evaluate,
+    freeze_others,
     make_optimizer,
 )
 
@@ -112,6 +113,7 @@ class _Trainer:
         self.batches_an_update = self.config.accumulate * int(world)
         self.updates = _updates_of(self.config, self.batches.updates_per_epoch / self.batches_an_update)
         self.model = _new_model(recipe, prepared, start_from).to(accelerator.device)
+        freeze_others(self.model, self.config.only)
         self.optimizer = make_optimizer(
             self.model, learning_rate=self.config.learning_rate, weight_decay=self.config.weight_decay
         )

@@ -117,11 +117,25 @@ def evaluate(
     return losses.means(accelerator.reduce(totals, "sum"))
 
 
+def freeze_others(model: nn.Module, parts: Sequence[str]) -> None:
+    """Lets only those parameters learn whose names begin with one of the parts; all of them if no part is named."""
+    names = [name for name, _ in model.named_parameters()]
+    for part in parts:
+        if not any(name.startswith(part) for name in names):
+            known = ", ".join(dict.fromkeys(name.split(".")[0] for name in names))
+            raise ValueError(f"train.only names {part!r}, which the model does not have; its parts are {known}")
+    if parts:
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(name.startswith(tuple(parts)))
+
+
 def make_optimizer(model: nn.Module, *, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
     """AdamW that decays matrices and embeddings only, not biases and norms."""
     decayed: list[nn.Parameter] = []
     kept: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         (kept if parameter.dim() < 2 or name.endswith("bias") else decayed).append(parameter)
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
     is_on_gpu = all(parameter.is_cuda for parameter in model.parameters())
