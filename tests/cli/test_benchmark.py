@@ -57,3 +57,13 @@ def test_the_insertion_order_is_measured_on_a_data_folder(insnet, model_folder, 
     other.write_text("one two\n")
     [counted] = insnet("benchmark", "insertion-order", model_folder, *options[:-2], "--text", other).json_lines()
     assert counted["ranked_by"] == {"words": 2, "different": 2}
+
+
+def test_stopping_rules_are_compared_on_a_data_folder(insnet, model_folder, tmp_path):
+    write_corpus(tmp_path / "data", train=30, valid=6, test=1)
+    path = tmp_path / "stopping.json"
+    options = ["--data", tmp_path / "data", "--limit", 3, "--device", "cpu", "--output", path]
+    ended = insnet("benchmark", "stopping", model_folder, *options)
+    assert ended.code == 0 and ended.json_lines()[0]["headline"] == json.loads(path.read_text())["headline"]
+    wrong = insnet("benchmark", "stopping", model_folder, *options, "--quantiles", "half")
+    assert wrong.code == 2 and "expected numbers with commas" in wrong.err

@@ -13,6 +13,7 @@ from insnet.cli.generate import generate, infill
 from insnet.cli.insertion_order import insertion_order
 from insnet.cli.models import models
 from insnet.cli.score import score
+from insnet.cli.stopping import stopping
 from insnet.cli.train import finetune, prepare, train
 
 _EXTRA_OF_PACKAGE = {"accelerate": "train", "tensorboard": "train", "transformers": "hf", "yake": "keywords"}
@@ -32,6 +33,7 @@ app.command()(train)
 app.command()(finetune)
 app.command()(evaluate)
 benchmark.command()(insertion_order)
+benchmark.command()(stopping)
 app.add_typer(benchmark, name="benchmark")
 app.command()(models)
 
