@@ -11,6 +11,7 @@ from insnet.cli.benchmark import app as benchmark
 from insnet.cli.evaluate import evaluate
 from insnet.cli.generate import generate, infill
 from insnet.cli.insertion_order import insertion_order
+from insnet.cli.learning_curve import learning_curve
 from insnet.cli.models import models
 from insnet.cli.score import score
 from insnet.cli.stopping import stopping
@@ -33,6 +34,7 @@ app.command()(train)
 app.command()(finetune)
 app.command()(evaluate)
 benchmark.command()(insertion_order)
+benchmark.command()(learning_curve)
 benchmark.command()(stopping)
 app.add_typer(benchmark, name="benchmark")
 app.command()(models)

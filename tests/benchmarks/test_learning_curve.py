@@ -1,0 +1,60 @@
+"""A learning curve says what the metrics say, in fewer numbers."""
+
+import json
+
+import pytest
+
+from insnet.benchmarks.learning_curve import draw, in_windows, measure
+from insnet.training.metrics import METRICS_FILE
+
+
+def write(folder, losses, *, valid_every=10):
+    lines = []
+    for update, loss in enumerate(losses, start=1):
+        lines.append({"update": update, "loss": loss, "token": loss / 2, "tokens": 100 * update})
+        if update % valid_every == 0:
+            lines.append({"update": update, "valid_loss": loss + 1, "valid_token": loss / 2 + 1})
+    (folder / METRICS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_the_headline_is_the_best_evaluation(tmp_path):
+    headline, detail = measure(write(tmp_path, [6.0] * 10 + [4.0] * 10 + [5.0] * 10), windows=3)
+    assert headline == {
+        "valid_loss": 5.0,
+        "valid_token": 3.0,
+        "updates": 30,
+        "insertions": 3000,
+        "largest_rise": pytest.approx(1.0),
+    }
+    assert [(row["update"], row["loss"], row["token"]) for row in detail["windows"]] == [
+        (10, 6.0, 3.0),
+        (20, 4.0, 2.0),
+        (30, 5.0, 2.5),
+    ]
+
+
+def test_a_run_that_only_falls_never_rises(tmp_path):
+    headline, _ = measure(write(tmp_path, [9 - number / 10 for number in range(40)]))
+    assert headline["largest_rise"] == 0.0
+
+
+def test_numbers_that_only_some_updates_have_are_averaged_over_those(tmp_path):
+    lines = [{"update": 1, "loss": 1.0, "tokens": 1}, {"update": 2, "loss": 3.0, "tokens": 2, "layers": 0.5}]
+    assert in_windows(lines, 1) == [{"update": 2, "loss": 2.0, "tokens": 2, "layers": 0.5}]
+
+
+def test_a_short_last_window_is_left_out():
+    lines = [{"update": number, "loss": 1.0, "tokens": number} for number in range(1, 8)]
+    assert [row["update"] for row in in_windows(lines, 3)] == [3, 6]
+
+
+def test_it_is_drawn(tmp_path):
+    _, detail = measure(write(tmp_path, [3.0, 2.0] * 10))
+    draw(detail, tmp_path / "curve.svg")
+    assert "<svg" in (tmp_path / "curve.svg").read_text()
+
+
+def test_a_folder_without_a_curve_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has no learning curve"):
+        measure(tmp_path)
