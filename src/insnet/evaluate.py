@@ -6,7 +6,7 @@ from typing import Any
 
 from insnet.evaluation.judge import Judge
 from insnet.evaluation.report import Report, score_texts
-from insnet.model import Job, Model
+from insnet.model import Model
 from insnet.text.corpus import find_split, read_keyword_lists, read_lines
 from insnet.text.keywords import draw_keyword_lists
 
@@ -67,7 +67,7 @@ def evaluate_task(
 
 def decoding_settings(model: Model, **options: Any) -> dict[str, Any]:
     """Everything a model decodes by when called with these options, its own settings included."""
-    return {**options, **asdict(Job.of(model.generation, **options).config)}
+    return {**options, **asdict(model.job(**options).config)}
 
 
 def read_task(data: str | Path, split: str, *, limit: int | None = None, keywords_per_line: int = 7) -> Task:

@@ -122,10 +122,11 @@ class Model:
 
         Options: `seed`; `length=(least, most)` in words; `banned` words; `any_order=True` to let the keywords come in
         whatever order reads best; `accept`, a function that says of a finished text whether it will do: what it refuses
-        is drawn anew, `attempts` times in all, and never returned; `mode`; `batch_size`; `on_written`, called with the
-        number of texts done; and every field of GenerationConfig by its name.
+        is drawn anew, `attempts` times in all, and never returned; `mode="parallel"` to insert several words a step;
+        `batch_size`; `on_written`, called with the number of texts done; and every field of GenerationConfig by its
+        name.
         """
-        job = Job.of(self.generation, **options)
+        job = self.job(**options)
         return self._answer([Request(required_words(keywords)) for keywords in keyword_lists], [job.seed], job)
 
     def stream(self, keywords: Sequence[str], **options: Any) -> Iterator[dict[str, Any]]:
@@ -133,7 +134,7 @@ class Model:
         for name in ("any_order", "accept"):
             if options.get(name):
                 raise ValueError(f"{name} chooses among finished texts: it cannot be streamed; use generate")
-        job = Job.of(self.generation, **options)
+        job = self.job(**options)
         request = job.bounded(Request(required_words(keywords)))
         for step, text in self.scribe.stream(request, job.seed, job.config):
             if not step.is_last:
@@ -154,8 +155,18 @@ class Model:
         unknown = sum(token == UNK for token in ids)
         return Score(text, log_prob, len(ids), -log_prob / len(ids), is_exact, unknown)
 
-    def _one(self, request: Request, num_samples: int | None, options: dict[str, Any]) -> Result | list[Result]:
+    def job(self, **options: Any) -> "Job":
+        """What a call with these options asks of this model, checked."""
         job = Job.of(self.generation, **options)
+        if job.config.mode == "parallel" and not self.family.traits.inserts_in_layers:
+            raise ValueError(
+                f"mode is 'parallel', but a model of the family {type(self.family).__name__} inserts one by one; "
+                "use 'sequential'"
+            )
+        return job
+
+    def _one(self, request: Request, num_samples: int | None, options: dict[str, Any]) -> Result | list[Result]:
+        job = self.job(**options)
         if num_samples is None:
             return self._answer([request], [job.seed], job)[0]
         if num_samples < 1:
@@ -249,13 +260,10 @@ class Job:
         any_order: bool = False,
         accept: Callable[[str], bool] | None = None,
         attempts: int = 20,
-        mode: str = "sequential",
         batch_size: int = 64,
         on_written: Callable[[int], None] | None = None,
         **settings: Any,
     ) -> "Job":
-        if mode != "sequential":
-            raise ValueError(f"mode is {mode!r}; this model was trained for 'sequential' generation only")
         for name, number in (("batch_size", batch_size), ("attempts", attempts)):
             if number < 1:
                 raise ValueError(f"{name} is {number}; expected 1 or more")

@@ -11,7 +11,7 @@ import pytest
     [
         (["generate", "a", "--model", "no-such-model"], "no-such-model"),
         (["generate", "a", "--temperature", "-1"], "temperature is -1.0"),
-        (["generate", "a", "--mode", "parallel"], "sequential"),
+        (["generate", "a", "--mode", "parallel", "--parallel-mass", "2"], "parallel_mass is 2.0"),
         (["generate", ""], "keyword 1 is empty"),
         (["generate", "a\nb\x07"], "control character"),
         (["generate", "ship", "--ban", "ship"], "both required and banned"),

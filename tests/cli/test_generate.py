@@ -122,12 +122,41 @@ def test_watching_a_terminal_redraws_in_colour(insnet, monkeypatch):
         ("an apple", "an ape apple", ["ape"]),
         ("bread", "bread,", [","]),
         ("sail ship", "the sail of ship", ["the", "of"]),
+        ("sail ship", "the old sail of ship", ["the old", "of"]),
         ("the sail", "the sailor", ["sailor"]),
     ],
 )
 def test_the_newest_words_are_highlighted(previous, text, newest):
     styled = watch.with_newest(text, previous, [])
     assert [text[span.start : span.end] for span in styled.spans] == newest
+
+
+def test_words_that_went_in_together_share_a_colour_of_their_own():
+    texts = [
+        "the ship sails",
+        "the old ship sails away",
+        "the old ship now sails away .",
+        "so the old ship now sails away .",
+    ]
+    view = watch.View.of("ship")
+    for text in texts:
+        view = view.grown(text)
+    styles = {texts[-1][span.start : span.end]: span.style for span in view.styled(["ship"]).spans}
+    rounds = [["the", "sails"], ["old", "away"], ["now", "."]]
+    colours = [{styles.pop(word) for word in words} for words in rounds]
+    assert all(len(colour) == 1 for colour in colours) and len(set.union(*colours)) == 3
+    assert styles == {"ship": "bold cyan"}  # "so" came alone
+
+
+def test_a_parallel_text_holds_the_keywords_in_fewer_steps(insnet):
+    command = ["generate", "ship", "captain", "--seed", 5, "--length", 12, "--mode", "parallel", "--json", "--trace"]
+    [result] = insnet(*command, "--parallel-mass", 0.9).json_lines()
+    assert contains_in_order(result["text"], ["ship", "captain"])
+    assert result["steps"] == len(result["trace"]) < sum(len(entry["insert"]) for entry in result["trace"])
+    [short] = insnet(*command[:-2], "--json", "--rounds", 2, "--length", "2:99").json_lines()
+    assert short["steps"] <= 2
+    infill = insnet("infill", "The ___ ship ___ .", "--mode", "parallel", "--seed", 1)
+    assert infill.code == 0 and re.fullmatch(r"The.+ ship.+\s?\.\n", infill.out)
 
 
 def test_infill_keeps_the_text_around_blanks(insnet):

@@ -117,11 +117,14 @@ class Playing:
     def stop(self, state, log_stop):
         return torch.tensor([self._now(state) is None])
 
-    def slot(self, state, log_probs):
-        return torch.tensor([(self._now(state) or (0, 5))[0]])
+    def slots(self, state, log_probs):
+        return torch.tensor([[(self._now(state) or (0, 5))[0]]])
 
     def token(self, state, slot, log_probs):
         return torch.tensor([(self._now(state) or (0, 5))[1]])
+
+    def settle(self, state, slot, token, log_prob):
+        return token
 
 
 @torch.no_grad()

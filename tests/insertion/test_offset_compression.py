@@ -118,12 +118,12 @@ def test_inserting_one_by_one_gives_the_rows_of_the_matrix():
                 ]
             )
             rank_before = rank
-            rank, offsets = insert_into_ranks(rank, length, slot, inserts)
+            rank, offsets = insert_into_ranks(rank, length, slot[:, None], inserts[:, None])
             for row, order in enumerate(orders):
                 if step < len(order):
                     canvas = canvases(order)[step]
                     assert rank[row, : step + 1].tolist() == [canvas.index(token) for token in range(step + 1)]
-                    assert offsets[row].tolist() == matrix[row, step].tolist()
+                    assert offsets[row, 0].tolist() == matrix[row, step].tolist()
                 else:
                     assert torch.equal(rank[row], rank_before[row])
 
@@ -131,9 +131,29 @@ def test_inserting_one_by_one_gives_the_rows_of_the_matrix():
 def test_ranks_keep_their_type_and_places_without_a_token_are_left_alone():
     for dtype in (torch.int16, torch.int32, torch.int64):
         rank = torch.tensor([[0, 1, 9, 9]], dtype=dtype)
-        after, offsets = insert_into_ranks(rank, torch.tensor([2]), torch.tensor([0]), torch.tensor([True]))
+        after, offsets = insert_into_ranks(rank, torch.tensor([2]), torch.tensor([[0]]), torch.tensor([[True]]))
         assert after.dtype == dtype
-        assert after.tolist() == [[0, 2, 1, 9]] and offsets.tolist() == [[-1, 1, 0, 0]]
+        assert after.tolist() == [[0, 2, 1, 9]] and offsets.tolist() == [[[-1, 1, 0, 0]]]
+
+
+def test_a_round_of_insertions_is_as_many_single_ones_from_left_to_right():
+    rng = random.Random(6)
+    for _ in range(60):
+        length = [rng.randint(2, 9) for _ in range(5)]
+        rank = torch.zeros(5, 20, dtype=torch.int64)
+        for row, tokens in enumerate(length):
+            rank[row, :tokens] = torch.tensor(rng.sample(range(tokens), tokens))
+        slots = [sorted(rng.choices(range(tokens - 1), k=rng.randint(0, 6))) for tokens in length]
+        most = max(1, max(map(len, slots)))
+        slot = torch.tensor([[*row, *[0] * (most - len(row))] for row in slots])
+        inserts = torch.arange(most) < torch.tensor([[len(row)] for row in slots])
+        together, offsets = insert_into_ranks(rank, torch.tensor(length), slot, inserts)
+        for number in range(most):  # those to the left have gone in and shift the slot
+            now = inserts[:, number : number + 1]
+            rank, seen = insert_into_ranks(rank, torch.tensor(length), slot[:, number : number + 1] + number, now)
+            length = [tokens + int(is_put) for tokens, is_put in zip(length, now, strict=True)]
+            assert torch.equal(seen[now[:, 0], 0], offsets[now[:, 0], number])
+        assert torch.equal(together, rank)
 
 
 def test_step_at_position_reads_the_canvas():

@@ -111,7 +111,7 @@ class Forced:
     """Chooses what it was told to, and keeps what the family offered."""
 
     finished: Tensor
-    slots: Tensor
+    slot: Tensor
     tokens: Tensor
     offered: dict = field(default_factory=dict)
 
@@ -119,13 +119,16 @@ class Forced:
         self.offered["stop"] = log_stop
         return self.finished
 
-    def slot(self, state, log_probs):
+    def slots(self, state, log_probs):
         self.offered["slot"] = log_probs
-        return self.slots
+        return self.slot[:, None]
 
     def token(self, state, slot, log_probs):
         self.offered["token"] = log_probs
         return self.tokens
+
+    def settle(self, state, slot, token, log_prob):
+        return token
 
 
 def edits_of(rows) -> Edits:

@@ -64,7 +64,7 @@ def measure(
     on_written: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """The headline (rank_first_tenth, random_rank_first_tenth, untruncated_..., ...) and the detail behind it."""
-    job = Job.of(model.generation, seed=seed, batch_size=batch_size, on_written=on_written)
+    job = model.job(seed=seed, batch_size=batch_size, on_written=on_written)
     headline: dict[str, float] = {}
     detail: dict[str, Any] = {}
     for prefix, config in (("", job.config), ("untruncated_", job.config.untruncated())):

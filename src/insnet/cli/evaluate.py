@@ -37,12 +37,14 @@ def evaluate(
         Path | None, typer.Option(metavar="DIR", help="Another judge: a causal language model that transformers reads.")
     ] = None,
     device: options.DeviceOption = options.Device.auto,
-    mode: options.ModeOption = options.Mode.sequential,
+    mode: options.ModeOption = None,
     length: options.LengthOption = None,
     temperature: options.TemperatureOption = None,
     top_k: options.TopKOption = None,
     top_p: options.TopPOption = None,
     slot_mass: options.SlotMassOption = None,
+    parallel_mass: options.ParallelMassOption = None,
+    rounds: options.RoundsOption = None,
     stopping: options.StoppingOption = None,
 ) -> None:
     """Write a text for every keyword list of a data split and score it against the original.
@@ -56,6 +58,8 @@ def evaluate(
         top_k=top_k,
         top_p=top_p,
         slot_mass=slot_mass,
+        parallel_mass=parallel_mass,
+        rounds=rounds,
         stopping=stopping,
     )
     all_seeds = [seed] if seeds is None else _parse_seeds(seeds)

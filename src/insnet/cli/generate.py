@@ -26,7 +26,7 @@ def generate(
     any_order: Annotated[
         bool, typer.Option("--any-order", help="Let the keywords come in whatever order reads best.")
     ] = False,
-    mode: options.ModeOption = options.Mode.sequential,
+    mode: options.ModeOption = None,
     input_file: Annotated[
         Path | None,
         typer.Option("--input", metavar="FILE", help="One keyword list a line, parted by tabs or else by spaces."),
@@ -47,6 +47,8 @@ def generate(
     top_k: options.TopKOption = None,
     top_p: options.TopPOption = None,
     slot_mass: options.SlotMassOption = None,
+    parallel_mass: options.ParallelMassOption = None,
+    rounds: options.RoundsOption = None,
     stopping: options.StoppingOption = None,
 ) -> None:
     """Write a sentence that holds every keyword, in the given order.
@@ -63,6 +65,8 @@ def generate(
         top_k=top_k,
         top_p=top_p,
         slot_mass=slot_mass,
+        parallel_mass=parallel_mass,
+        rounds=rounds,
         stopping=stopping,
     )
     refused = options.read_refused(reject)
@@ -95,13 +99,15 @@ def infill(
     length: options.LengthOption = None,
     ban: options.BanOption = None,
     reject: options.RejectOption = None,
-    mode: options.ModeOption = options.Mode.sequential,
+    mode: options.ModeOption = None,
     model: options.ModelOption = None,
     device: options.DeviceOption = options.Device.auto,
     temperature: options.TemperatureOption = None,
     top_k: options.TopKOption = None,
     top_p: options.TopPOption = None,
     slot_mass: options.SlotMassOption = None,
+    parallel_mass: options.ParallelMassOption = None,
+    rounds: options.RoundsOption = None,
     stopping: options.StoppingOption = None,
 ) -> None:
     """Fill the blanks (___) of a text and keep all else word for word.
@@ -118,6 +124,8 @@ def infill(
         top_k=top_k,
         top_p=top_p,
         slot_mass=slot_mass,
+        parallel_mass=parallel_mass,
+        rounds=rounds,
         stopping=stopping,
     )
     refused = options.read_refused(reject)

@@ -10,7 +10,7 @@ from typing import Any
 
 from insnet.cli.resumable import resumable_file
 from insnet.cli.terminal import json_line, note, progress_bar
-from insnet.model import Job, Model, Result
+from insnet.model import Model, Result
 from insnet.shelf import find, load
 from insnet.text.corpus import read_keyword_lists
 from insnet.text.refused_words import RefusedWords
@@ -54,7 +54,7 @@ def write_file(job: FileJob, model_name: str | None, device: str, *, overwrite: 
     """Writes the texts of every line; lines that could not be taken are counted in a ValueError at the end."""
     keyword_lists = read_keyword_lists(job.input_file)
     model = load(model_name, device=device)
-    Job.of(model.generation, **job.settings)  # settings that no line could be written with are refused before all else
+    model.job(**job.settings)  # settings that no line could be written with are refused before all else
     seed = secrets.randbits(31) if job.seed is None else job.seed
     if job.output_file is None:
         refused = _write(job, model, keyword_lists, seed, append=_print)

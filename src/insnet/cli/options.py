@@ -51,7 +51,9 @@ SeedOption = Annotated[
 SamplesOption = Annotated[int, typer.Option("-n", "--samples", min=1, help="How many different texts.")]
 TraceOption = Annotated[bool, typer.Option("--trace", help="With JSON: every step of every text.")]
 BatchSizeOption = Annotated[int, typer.Option(min=1, help="Texts written at a time.")]
-ModeOption = Annotated[Mode, typer.Option(help="One insertion a step, or several.")]
+ModeOption = Annotated[
+    Mode | None, typer.Option(help="One insertion a step, or several; left out, as the model's settings say.")
+]
 BanOption = Annotated[list[str] | None, typer.Option("--ban", metavar="WORD", help="A word or phrase not to write.")]
 RejectOption = Annotated[
     Path | None,
@@ -73,6 +75,13 @@ TopPOption = Annotated[
 ]
 SlotMassOption = Annotated[
     float | None, typer.Option(help="Draw among the slots that hold this share.", rich_help_panel=_DECODING)
+]
+ParallelMassOption = Annotated[
+    float | None,
+    typer.Option(help="With --mode parallel: fill the slots that hold this share.", rich_help_panel=_DECODING),
+]
+RoundsOption = Annotated[
+    int | None, typer.Option(help="Steps after which a text ends; 0 for no limit.", rich_help_panel=_DECODING)
 ]
 StoppingOption = Annotated[Stopping | None, typer.Option(help="How the end is found.", rich_help_panel=_DECODING)]
 OutputFolderOption = Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Where the results go.")]

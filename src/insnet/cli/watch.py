@@ -2,8 +2,11 @@
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from insnet.cli.terminal import with_keywords
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 
 _SECONDS_A_STEP = 0.12  # a step takes a few milliseconds, which no eye can follow
 _PART = re.compile(r"[\w'’-]+|[^\w\s]")
+_NEWEST = "bold black on green"
+_COLOURS = ("yellow", "magenta", "green", "red", "blue", "bright_black")  # cyan is for required words
 
 
 def watch(steps: Iterable[dict[str, Any]], keywords: Sequence[str]) -> None:
@@ -32,29 +37,61 @@ def watch(steps: Iterable[dict[str, Any]], keywords: Sequence[str]) -> None:
 def _watch_in_place(steps: Iterable[dict[str, Any]], keywords: Sequence[str], console: "Console") -> None:
     from rich.live import Live
 
-    text, number = " ".join(keywords), 0
-    with Live(_frame(number, with_keywords(text, keywords)), console=console, auto_refresh=False) as live:
+    view = View.of(" ".join(keywords))
+    with Live(_numbered(0, view.styled(keywords)), console=console, auto_refresh=False) as live:
         live.refresh()
         for step in steps:
             time.sleep(_SECONDS_A_STEP)
-            previous, text, number = text, step["text"], step["step"]
-            live.update(_frame(number, with_newest(text, previous, keywords)), refresh=True)
+            view = view.grown(step["text"])
+            live.update(_numbered(view.step, view.styled(keywords, shows_newest=True)), refresh=True)
         time.sleep(_SECONDS_A_STEP)
-        live.update(_frame(number, with_keywords(text, keywords)), refresh=True)
+        live.update(_numbered(view.step, view.styled(keywords)), refresh=True)
+
+
+@dataclass(frozen=True)
+class View:
+    """A text, and which step each of its words and symbols came with."""
+
+    text: str
+    step: int
+    step_of_part: tuple[int, ...]
+    """0 for what was there from the start."""
+
+    @classmethod
+    def of(cls, text: str) -> "View":
+        """A text before the first step."""
+        return cls(text, 0, (0,) * len(_PART.findall(text)))
+
+    def grown(self, text: str) -> "View":
+        """The text after one more step; what was not in the previous one is new."""
+        step_of_part: list[int] = []
+        matcher = SequenceMatcher(None, _PART.findall(self.text), _PART.findall(text), autojunk=False)
+        for kind, first, last, new_first, new_last in matcher.get_opcodes():
+            is_old = kind == "equal"
+            step_of_part += self.step_of_part[first:last] if is_old else [self.step + 1] * (new_last - new_first)
+        return View(text, self.step + 1, tuple(step_of_part))
+
+    def styled(self, keywords: Sequence[str], *, shows_newest: bool = False) -> "Text":
+        """The text with its required words styled. Words that went in together share a colour, the newest are
+        highlighted."""
+        styled = with_keywords(self.text, keywords)
+        size = Counter(self.step_of_part)
+        parts = zip(self.step_of_part, _PART.finditer(self.text), strict=True)
+        for step, run in groupby(parts, key=lambda pair: pair[0]):
+            spans = [part.span() for _, part in run]
+            if step == self.step > 0 and shows_newest:
+                styled.stylize(_NEWEST, spans[0][0], spans[-1][1])
+            elif step > 0 and size[step] > 1:
+                styled.stylize(_COLOURS[step % len(_COLOURS)], spans[0][0], spans[-1][1])
+        return styled
 
 
 def with_newest(text: str, previous: str, keywords: Sequence[str]) -> "Text":
     """The text with its required words styled, and what was not in the previous text highlighted."""
-    styled = with_keywords(text, keywords)
-    parts = list(_PART.finditer(text))
-    matcher = SequenceMatcher(None, _PART.findall(previous), [part.group() for part in parts], autojunk=False)
-    for kind, _, _, first, last in matcher.get_opcodes():
-        if kind in ("insert", "replace"):
-            styled.stylize("bold black on green", parts[first].start(), parts[last - 1].end())
-    return styled
+    return View.of(previous).grown(text).styled(keywords, shows_newest=True)
 
 
-def _frame(number: int, text: "Text") -> "Text":
+def _numbered(number: int, text: "Text") -> "Text":
     from rich.text import Text
 
     return Text.assemble((f"{number:>3}  ", "dim"), text)

@@ -1,7 +1,8 @@
-"""How a decoder decides: when to stop, which slot, which token.
+"""How a decoder decides: when to stop, which slots, which tokens.
 
-All draws are functions of (the row's seed, its step, the purpose), so a row decides the same in any batch.
-Shapes: B rows, S slots, V vocabulary.
+All draws are functions of (the row's seed, its step, the purpose and, among several, the slot), so a row decides the
+same in any batch.
+Shapes: B rows, S slots, E insertions of a round, V vocabulary.
 """
 
 import math
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from insnet.decoding.config import GenerationConfig
+from insnet.decoding.rounds import Room, settle, slots_of_round
 from insnet.families.generator import State
 from insnet.insertion.canvas import INSERTED, Edits
 from insnet.insertion.constraints import (
@@ -42,6 +44,8 @@ class Chooser:
             self._stopping_rule(state, log_stop),
             self._near_wanted(state, log_stop),
         )
+        if self.config.rounds:
+            wants = wants | (state.step >= self.config.rounds)
         words = count_words(state.canvas, self.lexicon, limits.word_correction)
         may = (words >= limits.min_words) & ~_empty_blanks(state).any(dim=1)
         return (wants & may) | (words >= limits.max_words) | (state.inserted >= limits.max_tokens)
@@ -62,14 +66,16 @@ class Chooser:
         is_good_place = log_stop > math.log(self.config.stop_threshold)
         return (state.inserted >= latest) | ((state.inserted >= earliest) & is_good_place)
 
-    def slot(self, state: State, log_probs: Tensor) -> Tensor:
-        """The slot (B,) to fill; blanks that must be filled come first."""
+    def slots(self, state: State, log_probs: Tensor) -> Tensor:
+        """The slots (B, E) to fill; blanks that must be filled come first."""
         blanks = _empty_blanks(state)[:, : log_probs.shape[1]]
         log_probs = log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
+        if self.is_parallel:
+            return slots_of_round(log_probs, self._room(state), self.config)
         if self.config.slot_choice == "argmax":
-            return log_probs.argmax(dim=1)
+            return log_probs.argmax(dim=1, keepdim=True)
         noise = uniform(_SLOT_NOISE, state.seeds, state.step)
-        return draw(keep_top_mass(log_probs, self.config.slot_mass), noise)
+        return draw(keep_top_mass(log_probs, self.config.slot_mass), noise)[:, None]
 
     def token(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
         """The token (B,) to put into `slot` (B,)."""
@@ -77,8 +83,22 @@ class Chooser:
         log_probs = log_probs.masked_fill(~allowed_tokens(state.canvas, slot, self.lexicon, forbidden), -math.inf)
         log_probs = self._without_repetitions(state, slot, log_probs) / self.config.temperature
         log_probs = keep_top_mass(keep_top_k(log_probs, self.config.top_k), self.config.top_p)
-        token = draw(log_probs, uniform(_TOKEN_NOISE, state.seeds, state.step))
+        counters = (state.seeds, state.step, slot) if self.is_parallel else (state.seeds, state.step)
+        token = draw(log_probs, uniform(_TOKEN_NOISE, *counters))
         return token.where(log_probs.isfinite().any(dim=1), Edits.NOTHING)
+
+    def settle(self, state: State, slot: Tensor, token: Tensor, log_prob: Tensor) -> Tensor:
+        """The tokens (B, E) that may go in together."""
+        if token.shape[1] == 1:
+            return token
+        return settle(state, slot, token, log_prob, self._room(state), self.config, self.lexicon)
+
+    @property
+    def is_parallel(self) -> bool:
+        return self.config.mode == "parallel"
+
+    def _room(self, state: State) -> Room:
+        return Room.of(state, self.config, self.lexicon)
 
     def _without_repetitions(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
         """Log-probabilities with repetitions ruled out, unless nothing else is left."""

@@ -9,6 +9,8 @@ from typing import Any
 
 STOPPING_RULES = ("rehearsed", "counted", "threshold", "sampled", "cumulative")
 SLOT_CHOICES = ("nucleus", "argmax")
+MODES = ("sequential", "parallel")
+CONFLICTS = ("allowed", "same_token", "neighbours")
 
 
 @dataclass(frozen=True)
@@ -50,18 +52,41 @@ class GenerationConfig:
     """Never write a run of so many tokens twice; 0 allows it."""
     repetition_penalty: float = 1.0
     """Divides the probability of a token for each time it is on the canvas; 1 leaves it alone."""
+    mode: str = "sequential"
+    """`sequential` inserts one token a round, `parallel` one in each of several slots."""
+    parallel_mass: float = 0.7
+    """A parallel round fills the fewest slots that hold this share of the slot distribution; 1 fills all open slots."""
+    rounds: int = 0
+    """Rounds after which a text ends (InsNet-uniform: 7); those of a text whose length is known each fill at least
+    their part of what is left. 0 sets no limit."""
+    round_share: float = 1.0
+    """Most of the insertions still to come that one parallel round may make, as a share, if their number is known."""
+    slot_need: float = 0.0
+    """A parallel round leaves out slots where fewer insertions than this are expected (the number to come, if it is
+    known, times the slot's probability)."""
+    confidence: float = 0.0
+    """A parallel round leaves out tokens that are less likely than this to stand in their gap of the finished text (the
+    number to come, if it is known, times the probability of slot and token), but for the surest one."""
+    conflicts: str = "allowed"
+    """What neighbouring slots may not do in one parallel round, the surer one going first: get the `same_token`; be
+    filled both (`neighbours`); `allowed` for neither."""
+    polish: int = 0
+    """Insertions at the end of a text that parallel decoding makes one by one, if the number to come is known."""
 
     def __post_init__(self) -> None:
         _one_of("stopping", self.stopping, STOPPING_RULES)
         _one_of("slot_choice", self.slot_choice, SLOT_CHOICES)
-        for name in ("slot_mass", "top_p"):
+        _one_of("mode", self.mode, MODES)
+        _one_of("conflicts", self.conflicts, CONFLICTS)
+        for name in ("slot_mass", "top_p", "parallel_mass", "round_share"):
             _check(name, getattr(self, name), 0 < getattr(self, name) <= 1, "a share above 0 and up to 1")
         _check("count_quantile", self.count_quantile, 0 < self.count_quantile < 1, "a share between 0 and 1")
         _check("stop_threshold", self.stop_threshold, 0 < self.stop_threshold < 1, "a probability between 0 and 1")
         _check("length_slack", self.length_slack, 0 <= self.length_slack < 1, "a share from 0 up to 1")
         _check("temperature", self.temperature, 0 < self.temperature < math.inf, "a number above 0 (greedy: top_k = 1)")
         _check("repetition_penalty", self.repetition_penalty, self.repetition_penalty >= 1, "1 or more")
-        for name in ("top_k", "min_words", "no_repeat_ngram"):
+        _check("confidence", self.confidence, 0 <= self.confidence < 1, "a probability from 0 up to 1")
+        for name in ("top_k", "min_words", "no_repeat_ngram", "rounds", "slot_need", "polish"):
             _check(name, getattr(self, name), getattr(self, name) >= 0, "0 or more")
         for name in ("rehearsals", "max_tokens", "max_words"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
@@ -79,9 +104,11 @@ class GenerationConfig:
         return cls(**settings)
 
     def untruncated(self) -> "GenerationConfig":
-        """The model's own distribution: nothing cut, nothing sharpened, the stop drawn."""
+        """The model's own distribution: one insertion a round, nothing cut, nothing sharpened, the stop drawn."""
         return dataclasses.replace(
             self,
+            mode="sequential",
+            rounds=0,
             slot_choice="nucleus",
             slot_mass=1.0,
             temperature=1.0,

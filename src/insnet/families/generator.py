@@ -94,6 +94,11 @@ class State:
         selected: Self = map_tensors(self, lambda tensor: tensor[rows])
         return selected
 
+    def public(self, rows: Tensor) -> "State":
+        """What a chooser looks at, of some rows, repeats allowed: no family's private part, which may be large."""
+        parts = {field.name: getattr(self, field.name) for field in dataclasses.fields(State)}
+        return State(**{name: map_tensors(part, lambda tensor: tensor[rows]) for name, part in parts.items()})
+
     def join(self, other: Self) -> Self:
         """The rows of both states, this one's first; capacities may differ."""
         joined: Self = _join(self, other)
@@ -118,13 +123,19 @@ class Choose(Protocol):
         """True (B,) where the row ends now; `log_stop` (B,) is the model's."""
         ...
 
-    def slot(self, state: State, log_probs: Tensor) -> Tensor:
-        """The slot (B,) to fill, from log-probabilities (B, S) over open slots."""
+    def slots(self, state: State, log_probs: Tensor) -> Tensor:
+        """The slots (B, E) to fill, all different, from log-probabilities (B, S) over open slots; Edits.NOTHING where a
+        row fills fewer than E, but each has one at least."""
         ...
 
     def token(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
-        """The token (B,) to put into `slot`, from log-probabilities (B, V); Edits.NOTHING where none may go there,
-        which ends the row."""
+        """The token (B,) to put into `slot` (B,), from log-probabilities (B, V); Edits.NOTHING where none may go there.
+        A row that gets no token at all ends."""
+        ...
+
+    def settle(self, state: State, slot: Tensor, token: Tensor, log_prob: Tensor) -> Tensor:
+        """The tokens (B, E) that may go into their slots (B, E) together, Edits.NOTHING in place of the others;
+        `log_prob` (B, E) is that of slot and token."""
         ...
 
 

@@ -183,7 +183,7 @@ class InsNet(Generator):
         )
 
     def propose(self, state: State, choose: Choose) -> Edits:
-        """Stop, or one slot and one token; the mass of closed slots counts as stopping."""
+        """Stop, or a token in every slot that is chosen; the mass of closed slots counts as stopping."""
         assert isinstance(state, InsNetState)
         vectors, slot_log_probs = self._slots(state)  # (B, S, D), (B, S)
         open_slots = state.canvas.open_slots()[:, : slot_log_probs.shape[1]]
@@ -194,19 +194,31 @@ class InsNet(Generator):
         log_stop, log_go = torch.logaddexp(log_stop, log_go + log_closed), log_go + log_open
         finished = choose.stop(state, log_stop) | ~open_slots.any(dim=1)
         open_log_probs = (open_log_probs - log_open[:, None]).masked_fill(~open_slots, -math.inf)
-        slot = choose.slot(state, open_log_probs)
-        vector = vectors.gather(1, slot[:, None, None].expand(-1, 1, vectors.shape[2]))[:, 0]
-        token_log_probs = at_least_float32(self.token_head(vector, self.embedding.weight)).log_softmax(dim=-1)
-        token = choose.token(state, slot, token_log_probs)
-        finished = finished | (token == Edits.NOTHING)
-        log_prob = open_log_probs.gather(1, slot[:, None]) + token_log_probs.gather(1, token.clamp_min(0)[:, None])
+        slot = choose.slots(state, open_log_probs)  # (B, E)
+        token, log_prob = self._tokens(state, choose, vectors, slot)
+        log_prob = log_prob + open_log_probs.gather(1, slot.clamp_min(0))
+        token = choose.settle(state, slot, token, log_prob)
+        finished = finished | (token == Edits.NOTHING).all(dim=1)
+        token = token.masked_fill(finished[:, None], Edits.NOTHING)
         return Edits(
-            slot=slot[:, None],
-            token=token.masked_fill(finished, Edits.NOTHING)[:, None],
-            log_prob=log_prob.masked_fill(finished[:, None], 0.0),
+            slot=slot.clamp_min(0),
+            token=token,
+            log_prob=log_prob.masked_fill(token == Edits.NOTHING, 0.0),
             stop_log_prob=torch.where(finished, log_stop, log_go),
             finished=finished,
         )
+
+    def _tokens(self, state: InsNetState, choose: Choose, vectors: Tensor, slot: Tensor) -> tuple[Tensor, Tensor]:
+        """The tokens (B, E) chosen for slots (B, E), and their log-probabilities; NOTHING where there is no slot."""
+        row, column = (slot != Edits.NOTHING).nonzero(as_tuple=True)  # (N,): rows may have different numbers of slots
+        chosen = slot[row, column]
+        logits = at_least_float32(self.token_head(vectors[row, chosen], self.embedding.weight))
+        log_probs = logits.log_softmax(dim=-1)  # (N, V)
+        seen = state if slot.shape[1] == 1 else state.public(row)
+        token = choose.token(seen, chosen, log_probs)  # (N,)
+        log_prob = log_probs.gather(1, token.clamp_min(0)[:, None])[:, 0]
+        tokens, token_log_probs = torch.full_like(slot, Edits.NOTHING), log_prob.new_zeros(slot.shape)
+        return tokens.index_put((row, column), token), token_log_probs.index_put((row, column), log_prob)
 
     def _stops(self, state: InsNetState) -> tuple[Tensor, Tensor]:
         """Log-probabilities (B,) of stopping and of going on; certain for a model that was told how many are to come,
@@ -241,15 +253,11 @@ class InsNet(Generator):
     def advance(self, state: State, edits: Edits) -> InsNetState:
         """Carries out edits left to right, as if one after the other, and encodes the new tokens in one pass."""
         assert isinstance(state, InsNetState)
-        start, rank, offsets = state.canvas.length, state.rank_of_step, []
+        start = state.canvas.length
         slot, token = _left_to_right(edits)
-        puts = token != Edits.NOTHING
-        for edit in range(token.shape[1]):
-            before = puts[:, :edit].sum(dim=1)  # earlier edits of this step stand left and shift the slot
-            rank, row = insert_into_ranks(rank, start + before, slot[:, edit] + before, puts[:, edit])
-            offsets.append(row)
+        rank, offsets = insert_into_ranks(state.rank_of_step, start, slot, token != Edits.NOTHING)
         state = state.after(edits, apply(state.canvas, edits), rank_of_step=rank)
-        return self._encode(state, token.clamp_min(0), torch.stack(offsets, dim=1), start, state.canvas)
+        return self._encode(state, token.clamp_min(0), offsets, start, state.canvas)
 
     def _encode(
         self, state: InsNetState, tokens: Tensor, offsets: Tensor, start: Tensor, canvas: Canvas
@@ -288,7 +296,10 @@ def _given_order(canvas: Canvas) -> Tensor:
 
 
 def _left_to_right(edits: Edits) -> tuple[Tensor, Tensor]:
-    """Slots and tokens (B, E) in reading order, rows without an edit last."""
-    key = torch.where(edits.puts(), edits.slot, torch.iinfo(edits.slot.dtype).max)
+    """Slots and tokens (B, E) in reading order, what is nothing last; only as many columns as any row needs."""
+    puts = edits.puts()
+    key = torch.where(puts, edits.slot, torch.iinfo(edits.slot.dtype).max)
     order = key.argsort(dim=1, stable=True)
+    if order.shape[1] > 1:
+        order = order[:, : max(int(puts.sum(dim=1).max()), 1)]
     return edits.slot.gather(1, order), edits.token.gather(1, order)

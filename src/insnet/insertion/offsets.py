@@ -1,6 +1,6 @@
 """Offset compression: where every token stands, seen by a later one at the moment that one was inserted.
 
-Shapes: B rows, T steps in insertion order, C capacity of a growing canvas (C >= T).
+Shapes: B rows, T steps in insertion order, C capacity of a growing canvas (C >= T), E insertions of a round.
 """
 
 import torch
@@ -26,23 +26,27 @@ def offsets_of_order(position_of_step: Tensor, dtype: torch.dtype = torch.int16)
 
 
 def insert_into_ranks(rank_of_step: Tensor, length: Tensor, slot: Tensor, inserts: Tensor) -> tuple[Tensor, Tensor]:
-    """The ranks after one insertion a row, and the (B, C) row of offsets that the new token sees; O(n).
+    """The ranks (B, C) after a round of insertions, and the (B, E, C) offsets that each new token sees; O(n) a token.
 
     `rank_of_step` (B, C) holds each token's place on the canvas in insertion order, `length` (B,) how many there are,
-    `slot` (B,) the gap right of that place; rows where `inserts` (B,) is false keep their ranks.
+    `slot` (B, E) the gaps right of a place, before the round and from left to right; a row inserts as many as `inserts`
+    (B, E) says, which come first. They go in one after the other: each sees those to its left.
 
     >>> rank, offsets = insert_into_ranks(
-    ...     torch.tensor([[0, 1, 0]]), torch.tensor([2]), torch.tensor([0]), torch.tensor([True]))
+    ...     torch.tensor([[0, 1, 0]]), torch.tensor([2]), torch.tensor([[0]]), torch.tensor([[True]]))
     >>> rank.tolist(), offsets.tolist()
-    ([[0, 2, 1]], [[-1, 1, 0]])
+    ([[0, 2, 1]], [[[-1, 1, 0]]])
     """
-    place = (slot + 1)[:, None]  # (B, 1): where the new token stands afterwards
-    step = torch.arange(rank_of_step.shape[1], device=rank_of_step.device)[None, :]  # (1, C)
-    is_present = step < length[:, None]
-    shifted = rank_of_step + (is_present & (rank_of_step >= place)).to(rank_of_step.dtype)
-    inserted = torch.where(step == length[:, None], place.to(rank_of_step.dtype), shifted)
-    rank = torch.where(inserts[:, None], inserted, rank_of_step)  # (B, C)
-    return rank, (inserted - place).masked_fill(step > length[:, None], 0)
+    capacity, dtype = rank_of_step.shape[1], rank_of_step.dtype
+    number = torch.arange(slot.shape[1], device=slot.device)  # (E,)
+    place = (slot + 1 + number).to(dtype)  # (B, E): where each new token stands; later ones stand right of it
+    step = torch.arange(capacity, device=slot.device)  # (C,)
+    is_shifted = (slot[:, :, None] < rank_of_step[:, None, :]) & (step < length[:, None])[:, None]  # (B, E, C)
+    seen = rank_of_step[:, None] + (is_shifted & inserts[:, :, None]).cumsum(dim=1, dtype=dtype)  # (B, E, C)
+    own = length[:, None] + number  # (B, E): each new token's step
+    column = torch.where(inserts, own, capacity)[:, None, :].expand(-1, slot.shape[1], -1)  # (B, E, E)
+    seen = torch.nn.functional.pad(seen, (0, 1)).scatter(2, column, place[:, None, :].expand_as(column))[:, :, :-1]
+    return seen[:, -1], (seen - place[:, :, None]).masked_fill(step > own[:, :, None], 0)
 
 
 def step_at_position(rank_of_step: Tensor, length: Tensor) -> Tensor:
