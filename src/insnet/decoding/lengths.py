@@ -10,8 +10,8 @@ from torch import Tensor
 
 from insnet.decoding.choose import Chooser
 from insnet.decoding.loop import decode
-from insnet.families.generator import Generator, Prompt, map_tensors
-from insnet.insertion.constraints import count_words
+from insnet.families.generator import Generator, Prompt, State, map_tensors
+from insnet.insertion.constraints import Constraints, count_words
 from insnet.randomness import mix, uniform
 
 _REHEARSAL_NOISE, _COUNT_NOISE = 301, 302
@@ -27,13 +27,14 @@ def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
     inserted = torch.zeros(rows * times, dtype=torch.int64, device=prompt.seeds.device)
     for step in decode(family, repeated, Chooser(chooser.config.untruncated(), chooser.lexicon)):
         inserted[step.row] += step.edits.puts().sum(dim=1)
-    return _with_length(prompt, _median(inserted.view(rows, times)), chooser)
+    return replace(prompt, constraints=_of_length(prompt.constraints, _median(inserted.view(rows, times)), chooser))
 
 
 @torch.no_grad()
-def counted(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
-    """The prompt with each row's number of insertions set to what the count head expects, and some slack."""
-    log_probs = family.count_log_probs(family.start(prompt))
+def counted(family: Generator, prompt: Prompt, chooser: Chooser) -> State:
+    """The prompt's state with each row's number of insertions set to what the count head expects, and some slack."""
+    state = family.start(prompt)
+    log_probs = family.count_log_probs(state)
     if log_probs is None:
         raise ValueError("stopping is 'counted', but this model has no count head; use rehearsed, threshold or sampled")
     log_probs = _within_bounds(log_probs, prompt, chooser)
@@ -41,7 +42,8 @@ def counted(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
     if chooser.config.stopping == "sampled":
         quantile = uniform(_COUNT_NOISE, prompt.seeds)
     is_below = log_probs.double().exp().cumsum(dim=1) < quantile[:, None]
-    return _with_length(prompt, is_below.sum(dim=1).clamp_max(log_probs.shape[1] - 1), chooser)
+    count = is_below.sum(dim=1).clamp_max(log_probs.shape[1] - 1)
+    return replace(state, constraints=_of_length(state.constraints, count, chooser))
 
 
 def _within_bounds(log_probs: Tensor, prompt: Prompt, chooser: Chooser) -> Tensor:
@@ -59,9 +61,9 @@ def _within_bounds(log_probs: Tensor, prompt: Prompt, chooser: Chooser) -> Tenso
     return torch.where(fits.any(dim=1, keepdim=True), fitting, log_probs)
 
 
-def _with_length(prompt: Prompt, insertions: Tensor, chooser: Chooser) -> Prompt:
+def _of_length(constraints: Constraints, insertions: Tensor, chooser: Chooser) -> Constraints:
     slack = (insertions * chooser.config.length_slack).long()
-    return replace(prompt, constraints=replace(prompt.constraints, insertions=insertions, slack=slack))
+    return replace(constraints, insertions=insertions, slack=slack)
 
 
 def repeat_rows(prompt: Prompt, times: int) -> Prompt:

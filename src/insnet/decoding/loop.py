@@ -21,9 +21,10 @@ class Step:
 
 
 @torch.no_grad()
-def decode(family: Generator, prompt: Prompt, choose: Choose) -> Iterator[Step]:
-    """One step after the other until every row is finished; finished rows appear in no later step."""
-    state = family.start(prompt)
+def decode(family: Generator, start: Prompt | State, choose: Choose) -> Iterator[Step]:
+    """One step after the other, from a prompt or a state, until every row is finished; finished rows appear in no later
+    step."""
+    state = family.start(start) if isinstance(start, Prompt) else start
     is_active = torch.ones_like(state.row, dtype=torch.bool)
     while bool(is_active.any()):
         edits = _only(family.propose(state, choose), is_active)

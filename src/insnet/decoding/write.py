@@ -10,7 +10,7 @@ from insnet.decoding.lengths import counted, rehearsed
 from insnet.decoding.loop import decode
 from insnet.decoding.request import Request, prompt_of_requests
 from insnet.decoding.trace import Recorder, Replay, TraceStep
-from insnet.families.generator import Generator, Prompt
+from insnet.families.generator import Generator, Prompt, State
 from insnet.insertion.constraints import Lexicon
 from insnet.randomness import mix
 from insnet.text.tokenizer import Tokenizer
@@ -66,9 +66,9 @@ class Scribe:
 
     def stream(self, request: Request, seed: int, config: GenerationConfig) -> Iterator[tuple[TraceStep, str]]:
         """Each step of one text as it is made, with the text after it."""
-        prompt, recorder = self._prompt([request], [seed], config)
-        replay = self._start(prompt, 0, request)
-        for step in decode(self.family, prompt, Chooser(config, self.lexicon)):
+        start, recorder = self._prompt([request], [seed], config)
+        replay = self._start(start, 0, request)
+        for step in decode(self.family, start, Chooser(config, self.lexicon)):
             recorder.add(step)
             newest = recorder.steps_of_row[0][-1]
             replay.apply(newest)
@@ -77,26 +77,28 @@ class Scribe:
     def _write_batch(
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
     ) -> list[Written]:
-        prompt, recorder = self._prompt(requests, seeds, config)
-        for step in decode(self.family, prompt, Chooser(config, self.lexicon)):
+        start, recorder = self._prompt(requests, seeds, config)
+        for step in decode(self.family, start, Chooser(config, self.lexicon)):
             recorder.add(step)
-        return [self._finish(prompt, row, request, recorder) for row, request in enumerate(requests)]
+        return [self._finish(start, row, request, recorder) for row, request in enumerate(requests)]
 
     def _prompt(
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
-    ) -> tuple[Prompt, Recorder]:
+    ) -> tuple[Prompt | State, Recorder]:
+        """Where to start from: a state if the length was asked of one, which saves encoding the prompt twice."""
         device = next(self.family.parameters()).device
         own_seeds = [_seed_of_request(request, seed) for request, seed in zip(requests, seeds, strict=True)]
         prompt = prompt_of_requests(requests, own_seeds, self.tokenizer, self.lexicon, device)
+        start: Prompt | State = prompt
         if config.stopping == "counted" or self.family.is_told_its_length:
-            prompt = counted(self.family, prompt, Chooser(config, self.lexicon))
+            start = counted(self.family, prompt, Chooser(config, self.lexicon))
         elif config.stopping == "rehearsed":
-            prompt = rehearsed(self.family, prompt, Chooser(config, self.lexicon))
-        return prompt, Recorder.of(prompt)
+            start = rehearsed(self.family, prompt, Chooser(config, self.lexicon))
+        return start, Recorder.of(prompt)
 
-    def _finish(self, prompt: Prompt, row: int, request: Request, recorder: Recorder) -> Written:
+    def _finish(self, given: Prompt | State, row: int, request: Request, recorder: Recorder) -> Written:
         steps = tuple(recorder.steps_of_row[row])
-        start = self._start(prompt, row, request)
+        start = self._start(given, row, request)
         replay = Replay(start.required, list(start.tokens))
         for step in steps:
             replay.apply(step)
@@ -105,12 +107,12 @@ class Scribe:
             raise RuntimeError(f"a required word was lost; please report this: {request.phrases()!r} gave {text!r}")
         return Written(request, text, len(replay.tokens), steps, start)
 
-    def _start(self, prompt: Prompt, row: int, request: Request) -> Replay:
+    def _start(self, given: Prompt | State, row: int, request: Request) -> Replay:
         """The text before the first step: what was given, or nothing if the family plans instead of keeping."""
         if not self.family.traits.keeps_keywords:
             return Replay(required=(), tokens=[])
-        inner = slice(1, int(prompt.canvas.length[row]) - 1)
-        tokens, origins = prompt.canvas.tokens[row, inner].tolist(), prompt.canvas.origin[row, inner].tolist()
+        inner = slice(1, int(given.canvas.length[row]) - 1)
+        tokens, origins = given.canvas.tokens[row, inner].tolist(), given.canvas.origin[row, inner].tolist()
         return Replay(request.required, list(zip(tokens, origins, strict=True)))
 
 

@@ -193,6 +193,8 @@ class InsNet(Generator):
         log_stop, log_go = self._stops(state)
         log_stop, log_go = torch.logaddexp(log_stop, log_go + log_closed), log_go + log_open
         finished = choose.stop(state, log_stop) | ~open_slots.any(dim=1)
+        if bool(finished.all()):
+            return Edits.none(log_stop)
         open_log_probs = (open_log_probs - log_open[:, None]).masked_fill(~open_slots, -math.inf)
         slot = choose.slots(state, open_log_probs)  # (B, E)
         token, log_prob = self._tokens(state, choose, vectors, slot)

@@ -65,6 +65,13 @@ class Edits:
 
     NOTHING = -1
 
+    @classmethod
+    def none(cls, stop_log_prob: Tensor) -> "Edits":
+        """Those of rows that all end here, with the log-probability (B,) of doing so."""
+        ends = torch.ones_like(stop_log_prob, dtype=torch.bool)
+        nothing = torch.full_like(ends, cls.NOTHING, dtype=torch.int64)[:, None]
+        return cls(torch.zeros_like(nothing), nothing, torch.zeros_like(stop_log_prob)[:, None], stop_log_prob, ends)
+
     def puts(self) -> Tensor:
         """True (B, E) where a token is put."""
         return self.token != self.NOTHING
