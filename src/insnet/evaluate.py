@@ -1,12 +1,13 @@
 """A model judged on one split of one data folder: keywords in, texts out, scored against the originals."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from insnet.evaluation.judge import Judge
 from insnet.evaluation.report import Report, score_texts
-from insnet.model import Model
+from insnet.model import Model, Result
 from insnet.text.corpus import find_split, read_keyword_lists, read_lines
 from insnet.text.keywords import draw_keyword_lists
 
@@ -49,9 +50,15 @@ def evaluate_task(
     To compare settings, read the task and load the judge once: references that it knows cost it nothing.
     """
     results = model.generate_batch(task.keywords, seed=seed, batch_size=batch_size, **options)
-    outputs = [result.text for result in results]
-    report = score_texts(
-        outputs,
+    return score_results(model, task, results, seed=seed, judge=judge), [result.text for result in results]
+
+
+def score_results(
+    model: Model, task: Task, results: Sequence[Result], *, seed: int = 0, judge: Judge | None = None
+) -> Report:
+    """The scores of what a model wrote for a task."""
+    return score_texts(
+        [result.text for result in results],
         task.references,
         task.keywords,
         steps=[result.steps for result in results],
@@ -62,7 +69,6 @@ def evaluate_task(
         seed=seed,
         judge=judge,
     )
-    return report, outputs
 
 
 def decoding_settings(model: Model, **options: Any) -> dict[str, Any]:

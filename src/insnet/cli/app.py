@@ -13,11 +13,18 @@ from insnet.cli.generate import generate, infill
 from insnet.cli.insertion_order import insertion_order
 from insnet.cli.learning_curve import learning_curve
 from insnet.cli.models import models
+from insnet.cli.parallel import parallel_speed, spectrum
 from insnet.cli.score import score
 from insnet.cli.stopping import stopping
 from insnet.cli.train import finetune, prepare, train
 
-_EXTRA_OF_PACKAGE = {"accelerate": "train", "tensorboard": "train", "transformers": "hf", "yake": "keywords"}
+_EXTRA_OF_PACKAGE = {
+    "accelerate": "train",
+    "matplotlib": "plot",
+    "tensorboard": "train",
+    "transformers": "hf",
+    "yake": "keywords",
+}
 
 app = typer.Typer(
     help="Insertion-based text generation: keywords in, a sentence that holds every one of them out.",
@@ -35,6 +42,8 @@ app.command()(finetune)
 app.command()(evaluate)
 benchmark.command()(insertion_order)
 benchmark.command()(learning_curve)
+benchmark.command()(parallel_speed)
+benchmark.command()(spectrum)
 benchmark.command()(stopping)
 app.add_typer(benchmark, name="benchmark")
 app.command()(models)

@@ -1,6 +1,7 @@
 """`insnet benchmark`: measurements that end in one JSON line."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,7 +44,7 @@ def train_speed(
     from insnet.benchmarks.train_speed import TrainSpeedConfig, measure
 
     config = TrainSpeedConfig(
-        lengths=_numbers(lengths),
+        lengths=numbers(lengths),
         width=width,
         layers=layers,
         heads=heads,
@@ -79,8 +80,8 @@ def decode_speed(
     from insnet.benchmarks.decode_speed import DecodeSpeedConfig, measure
 
     config = DecodeSpeedConfig(
-        lengths=_numbers(lengths),
-        batch_sizes=_numbers(batch_sizes),
+        lengths=numbers(lengths),
+        batch_sizes=numbers(batch_sizes),
         width=width,
         layers=layers,
         heads=heads,
@@ -93,19 +94,36 @@ def decode_speed(
     report("random weights, lengths prescribed", seed, output, *measure(config))
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def numbers(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas, as an option takes them."""
     try:
         return tuple(int(number) for number in text.split(","))
     except ValueError:
         raise typer.BadParameter(f"cannot read {text!r}; expected numbers with commas, as in 32,64") from None
 
 
-def report(data: str, seed: int, output: Path | None, headline: dict[str, float], detail: dict[str, Any]) -> None:
-    """Prints a measurement as one JSON line, and writes its results file if one is asked for."""
+def report(
+    data: str,
+    seeds: int | Sequence[int],
+    output: Path | None,
+    headline: dict[str, float],
+    detail: dict[str, Any],
+    *,
+    outputs: Sequence[str] | None = None,
+) -> None:
+    """Prints a measurement as one JSON line, and writes its results file if one is asked for; texts that were scored
+    are `outputs`."""
     if output is not None:
         from insnet.evaluation.results import write_result
 
-        command = ["insnet", *sys.argv[1:]]
-        path = write_result(output, command=command, headline=headline, seeds=[seed], data=data, detail=detail)
+        path = write_result(
+            output,
+            command=["insnet", *sys.argv[1:]],
+            headline=headline,
+            seeds=[seeds] if isinstance(seeds, int) else seeds,
+            data=data,
+            detail=detail,
+            outputs=outputs,
+        )
         terminal.note(f"written: {path}")
     terminal.print_json({"headline": headline, **detail})

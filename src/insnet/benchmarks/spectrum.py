@@ -1,0 +1,166 @@
+"""From fully sequential to highly parallel: quality against the sequential ratio, rounds over insertions.
+
+Two spectra, by the same measure. The paper's has a model for every tolerance tau, each with a top-k of its own; ours
+has one model, and one switch that is turned at decoding time.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from insnet.evaluate import Task, score_results
+from insnet.evaluation.files import one_a_line, outputs_path
+from insnet.files import write_atomically
+from insnet.model import Model, Result
+
+TOP_K_OF_TAU = {10.0: 1, 3.0: 1, 1.0: 3, 0.3: 3, -math.inf: 5}
+"""What the paper draws tokens from, for each tolerance (section 4)."""
+DEFAULT_SETTINGS = "parallel_mass=0.3/0.5/0.7/0.9/0.95"
+_SCORES = ("bleu2", "bleu4", "nist4", "length_ratio", "coverage", "distinct2", "self_bleu")
+_IN_HEADLINE = ("bleu4", "length_ratio", "coverage", "distinct2", "sequential_ratio", "rounds_per_word")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One way to write, to be measured."""
+
+    name: str
+    series: str
+    """Points of one series are joined by a line."""
+    model: str
+    """By name or folder."""
+    settings: dict[str, Any]
+    """Options of `generate_batch`."""
+
+
+def points_of_model(model: str, settings: Sequence[str]) -> list[Point]:
+    """One model, one insertion a step and by every combination of settings, such as "parallel_mass=0.5/0.9 top_k=1"."""
+    points = [Point("sequential", "sequential", model, {"mode": "sequential"})]
+    for combination in itertools.chain.from_iterable(map(read_settings, settings)):
+        name = "_".join(f"{key}_{value}" for key, value in combination.items())
+        points.append(Point(name, " + ".join(combination), model, {"mode": "parallel", **combination}))
+    return points
+
+
+def points_of_taus(folder_of_tau: Mapping[float, str]) -> list[Point]:
+    """A model for every tolerance, each with the paper's top-k; -inf writes one insertion a step."""
+    points = []
+    for tau, folder in sorted(folder_of_tau.items()):
+        mode = "sequential" if tau == -math.inf else "parallel"
+        top_k = {"top_k": TOP_K_OF_TAU[tau]} if tau in TOP_K_OF_TAU else {}
+        points.append(Point(f"tau_{tau:g}", "a model for every tau", folder, {"mode": mode, **top_k}))
+    return points
+
+
+def read_settings(text: str) -> list[dict[str, Any]]:
+    """Every combination that a text of settings stands for; slashes part what is to be tried.
+
+    >>> read_settings("parallel_mass=1 confidence=0.1/0.2")
+    [{'parallel_mass': 1, 'confidence': 0.1}, {'parallel_mass': 1, 'confidence': 0.2}]
+    """
+    choices: dict[str, list[Any]] = {}
+    for part in text.split():
+        name, equals, values = part.partition("=")
+        if not (name and equals and values):
+            raise ValueError(f"cannot read the setting {part!r}; expected NAME=VALUE, as in parallel_mass=0.9")
+        choices[name] = [_value(value) for value in values.split("/")]
+    return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def measure(
+    points: Sequence[Point],
+    task: Task,
+    load: Callable[[str], Model],
+    *,
+    seeds: Sequence[int] = (0,),
+    batch_size: int = 64,
+    on_written: Callable[[int], None] | None = None,
+) -> tuple[dict[str, float], dict[str, Any], dict[str, list[str]]]:
+    """The headline (bleu4_NAME, sequential_ratio_NAME, ...), the detail behind it, and each point's texts of the first
+    seed."""
+    names = [point.name for point in points]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is asked for twice; give it once")
+    models = {name: load(name) for name in dict.fromkeys(point.model for point in points)}
+    configs = [asdict(models[point.model].job(**point.settings).config) for point in points]  # refused before all else
+    rows: list[Row] = []
+    texts: dict[str, list[str]] = {}
+    for point, config in zip(points, configs, strict=True):
+        model, options = models[point.model], {"batch_size": batch_size, "on_written": on_written, **point.settings}
+        drawn = [model.generate_batch(task.keywords, seed=seed, **options) for seed in seeds]
+        scores = [described(model, task, results, seed) for results, seed in zip(drawn, seeds, strict=True)]
+        means = {name: fmean(row[name] for row in scores) for name in scores[0]}
+        texts[point.name] = [result.text for result in drawn[0]]
+        named = {"name": point.name, "series": point.series, "model": _name(model)}
+        rows.append({**named, "settings": point.settings, **means, "config": config})
+    headline = {f"{score}_{row['name']}": row[score] for row in rows for score in _IN_HEADLINE if score in row}
+    return headline, {"split": task.split, "sentences": len(task.references), "points": rows}, texts
+
+
+def described(model: Model, task: Task, results: Sequence[Result], seed: int) -> dict[str, float]:
+    """The scores of some texts and how parallel they were written; scores that a task has not are left out."""
+    report = score_results(model, task, results, seed=seed)
+    scores = {name: getattr(report, name) for name in _SCORES}
+    rounds = sum(result.steps for result in results)
+    insertions = sum(len(step["insert"]) for result in results for step in result.trace)
+    return {
+        **{name: score for name, score in scores.items() if score is not None},
+        "rounds": report.steps,
+        "insertions": insertions / len(results),
+        "sequential_ratio": rounds / max(insertions, 1),
+        "rounds_per_word": rounds / max(sum(len(result.text.split()) for result in results), 1),
+    }
+
+
+def write_texts(texts: Mapping[str, Sequence[str]], result: Path) -> None:
+    """Each point's texts beside a results file NAME.json, one a line, as NAME.POINT.outputs.txt."""
+    for name, lines in texts.items():
+        write_atomically(outputs_path(result.with_name(f"{result.stem}.{name}.json")), one_a_line(lines))
+
+
+def draw(points: Sequence[Mapping[str, Any]], path: str | Path) -> None:
+    """BLEU-4 against the sequential ratio as a picture: a line for each series, a name at each point."""
+    import matplotlib
+
+    matplotlib.use("svg" if str(path).endswith(".svg") else "agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context({"svg.hashsalt": "insnet", "font.size": 9}):
+        figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
+        for series in dict.fromkeys(point["series"] for point in points):
+            own = sorted((p for p in points if p["series"] == series), key=lambda point: point["sequential_ratio"])
+            ratio, quality = [p["sequential_ratio"] for p in own], [p["bleu4"] for p in own]
+            axis.plot(ratio, quality, "o-", markersize=4, linewidth=1, label=series)
+            for point in own if len(own) > 1 else []:
+                axis.annotate(_short(point, own), (point["sequential_ratio"], point["bleu4"]), fontsize=7, alpha=0.7)
+        axis.set(xlabel="rounds / insertions", ylabel="BLEU-4", xlim=(0, None))
+        axis.legend(frameon=False)
+        figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
+        plt.close(figure)
+
+
+def _short(point: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> str:
+    """What tells a point from the others of its series."""
+    if point["name"].startswith("tau_"):
+        return str(point["name"].removeprefix("tau_"))
+    own = point["settings"].items()
+    return ", ".join(str(value) for name, value in own if any(p["settings"][name] != value for p in series))
+
+
+def _name(model: Model) -> str:
+    return model.folder.resolve().name if model.folder else type(model.family).__name__
