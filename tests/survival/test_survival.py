@@ -167,7 +167,8 @@ class Counting:
     """A chooser that writes down how many words it counts before each step of each row."""
 
     def __init__(self, chooser):
-        self.chooser, self.slot, self.token, self.counted = chooser, chooser.slot, chooser.token, []
+        self.chooser, self.counted = chooser, []
+        self.slots, self.token, self.settle = chooser.slots, chooser.token, chooser.settle
 
     def stop(self, state, log_stop):
         words = count_words(state.canvas, self.chooser.lexicon, state.constraints.word_correction)
