@@ -12,6 +12,7 @@ from insnet.cli.evaluate import evaluate
 from insnet.cli.generate import generate, infill
 from insnet.cli.insertion_order import insertion_order
 from insnet.cli.learning_curve import learning_curve
+from insnet.cli.losses import losses
 from insnet.cli.models import models
 from insnet.cli.parallel import parallel_speed, spectrum
 from insnet.cli.score import score
@@ -42,6 +43,7 @@ app.command()(finetune)
 app.command()(evaluate)
 benchmark.command()(insertion_order)
 benchmark.command()(learning_curve)
+benchmark.command()(losses)
 benchmark.command()(parallel_speed)
 benchmark.command()(spectrum)
 benchmark.command()(stopping)

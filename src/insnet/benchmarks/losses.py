@@ -1,0 +1,69 @@
+"""What a model's valid losses are, and what rounding its weights costs."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from insnet.families.generator import Generator
+from insnet.families.quantize import quantized, restored
+from insnet.families.storage import load_model
+from insnet.text.batching import Batches, BatchingConfig
+from insnet.training.devices import make_accelerator
+from insnet.training.prepare import load_prepared
+from insnet.training.recipe import Recipe, load_recipe
+from insnet.training.updates import SummedLosses, evaluate
+
+_BATCH_TOKENS = 8192  # of a valid batch: small enough for any machine
+RECIPE_FILE = "recipe.toml"
+
+Weights = dict[str, Tensor]
+
+
+def bf16(weights: Mapping[str, Tensor]) -> Weights:
+    """The weights with the digits that bfloat16 keeps."""
+    return {name: tensor.bfloat16().to(tensor.dtype) for name, tensor in weights.items()}
+
+
+def int8(weights: Mapping[str, Tensor]) -> Weights:
+    """The weights as a model on the shelf has them."""
+    return restored(quantized(weights))
+
+
+ROUNDINGS: dict[str, Callable[[Mapping[str, Tensor]], Weights]] = {"bf16": bf16, "int8": int8}
+
+
+def measure(
+    folder: str | Path, *, rounded: bool = False, limit: int | None = None
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """The headline (valid_loss, valid_token, ...; if `rounded`, int8_minus_bf16, too) and all losses behind it.
+
+    The text is the valid split that the model's recipe names, prepared; given words and orders are always the same.
+    """
+    folder = Path(folder)
+    recipe = load_recipe(folder / RECIPE_FILE)
+    model = load_model(folder, "cpu")
+    found = {"as_stored": _losses(model, recipe, limit)}
+    if rounded:
+        weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        for name, rounding in ROUNDINGS.items():
+            model.load_state_dict(rounding(weights))
+            found[name] = _losses(model, recipe, limit)
+    headline = {f"valid_{name}": value for name, value in found["as_stored"].items()}
+    if rounded:
+        headline |= {f"{name}_loss": found[name]["loss"] for name in ROUNDINGS}
+        headline["int8_minus_bf16"] = found["int8"]["loss"] - found["bf16"]["loss"]
+    return headline, {"model": folder.resolve().name, "losses": found}
+
+
+def _losses(model: Generator, recipe: Recipe, limit: int | None) -> dict[str, float]:
+    """Nats a decision on the valid split, by term, and `loss`: all of them over insertions."""
+    prepared = load_prepared(recipe)
+    accelerator = make_accelerator(recipe.train)
+    batching = BatchingConfig(_BATCH_TOKENS, recipe.train.max_shapes, recipe.train.seed)
+    batches = Batches(prepared.valid, batching, recipe.given, prepared.tokenizer.lexicon()["starts_word"])
+    module = SummedLosses(model.to(accelerator.device), objective=recipe.objective)
+    with torch.no_grad():
+        return evaluate(accelerator, module, batches.in_order(limit), progress=1.0)

@@ -1,0 +1,29 @@
+"""`insnet benchmark losses`."""
+
+from typing import Annotated
+
+import typer
+
+from insnet.cli.benchmark import ResultOption, report
+
+
+def losses(
+    model: Annotated[str, typer.Argument(help="A model by name or folder, with its recipe.")],
+    rounded: Annotated[bool, typer.Option("--rounded", help="Also with weights rounded to bf16 and to int8.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many sentences.")] = None,
+    output: ResultOption = None,
+) -> None:
+    """Measure a model's losses on the valid split of its recipe, and what rounding its weights costs."""
+    from insnet.benchmarks.losses import RECIPE_FILE, measure
+    from insnet.shelf import find
+    from insnet.training.recipe import load_recipe
+
+    folder = find(model)
+    recipe = load_recipe(folder / RECIPE_FILE)
+    sentences = "" if limit is None else f", the first {limit}"
+    report(
+        f"{recipe.data.folder}/valid{sentences}",
+        recipe.train.seed,
+        output,
+        *measure(folder, rounded=rounded, limit=limit),
+    )

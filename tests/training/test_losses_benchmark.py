@@ -1,0 +1,38 @@
+"""`insnet benchmark losses` measures what the training loop measured, and what rounding changes."""
+
+import pytest
+
+from insnet.benchmarks.losses import measure
+from insnet.families.storage import load_model, save_model
+from insnet.training.metrics import read_metrics
+from insnet.training.recipe import load_recipe
+from insnet.training.trainer import train
+
+
+def test_the_losses_are_those_of_the_best_evaluation(recipe, tmp_path):
+    summary = train(recipe, output=tmp_path / "run", on_event=lambda event: None)
+    headline, detail = measure(tmp_path / "run")
+    logged = next(
+        line
+        for line in read_metrics(tmp_path / "run")
+        if "valid_loss" in line and line["update"] == summary.best_update
+    )
+    assert headline == pytest.approx(
+        {name: value for name, value in logged.items() if name.startswith("valid_")}, rel=1e-5
+    )
+    assert set(detail["losses"]) == {"as_stored"}
+
+
+def test_eight_bits_cost_what_a_model_stored_in_eight_bits_has_lost(recipe_path, tmp_path):
+    train(load_recipe(recipe_path, ["model.width=64"]), output=tmp_path / "run", on_event=lambda event: None)
+    headline, detail = measure(tmp_path / "run", rounded=True)
+    save_model(tmp_path / "run", load_model(tmp_path / "run", "cpu"), eight_bits=True)
+    stored, _ = measure(tmp_path / "run")
+    assert stored["valid_loss"] == detail["losses"]["int8"]["loss"] == headline["int8_loss"]
+    assert headline["int8_loss"] != headline["valid_loss"] != headline["bf16_loss"]
+    assert headline["int8_minus_bf16"] == pytest.approx(headline["int8_loss"] - headline["bf16_loss"])
+
+
+def test_fewer_sentences_can_be_measured(recipe, tmp_path):
+    train(recipe, output=tmp_path / "run", on_event=lambda event: None)
+    assert measure(tmp_path / "run", limit=3)[0]["valid_loss"] != measure(tmp_path / "run")[0]["valid_loss"]
