@@ -7,10 +7,11 @@ import pytest
 import torch
 from small_models import prompt_of, small_model, tokenizer_of, traces
 
-from insnet.decoding.choose import Chooser, draw, keep_top_k, keep_top_mass
+from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.lengths import rehearsed, repeat_rows
 from insnet.decoding.loop import decode
+from insnet.decoding.truncation import draw, keep_min_p, keep_top_k, keep_top_mass, keep_typical
 from insnet.families.generator import State, initial_counters
 from insnet.insertion.canvas import Edits
 from insnet.insertion.constraints import Lexicon
@@ -78,6 +79,58 @@ def test_keep_top_k_keeps_the_first_of_equals():
 def test_keep_top_mass_equals_a_slow_twin(mass):
     log_probs = distributions()
     assert keep_top_mass(log_probs, mass).tolist() == [slow_top_mass(row, mass) for row in log_probs.tolist()]
+
+
+def slow_min_p(row, share):
+    return [value if math.exp(value) >= share * math.exp(max(row)) * (1 - 1e-12) else -INF for value in row]
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-6, 0.05, 0.3, 1.0])
+def test_keep_min_p_equals_a_slow_twin(share):
+    log_probs = distributions()
+    assert keep_min_p(log_probs, share).tolist() == [slow_min_p(row, share) for row in log_probs.tolist()]
+    assert keep_min_p(log_probs, share).isfinite().any(dim=1).all()
+
+
+def slow_typical(row, mass):
+    """Locally typical sampling in its authors' words: nearest to the conditional entropy first, until tau is held."""
+    entropy = -sum(math.exp(value) * value for value in row if value > -INF)
+    best, total = [], 0.0
+    for i in sorted(range(len(row)), key=lambda i: abs(-row[i] - entropy)):
+        if total >= mass or row[i] == -INF:
+            break
+        best.append(i)
+        total += math.exp(row[i])
+    return [row[i] if i in best else -INF for i in range(len(row))]
+
+
+@pytest.mark.parametrize("mass", [0.01, 0.2, 0.5, 0.9, 1.0])
+def test_keep_typical_equals_a_slow_twin(mass):
+    log_probs = distributions()
+    assert keep_typical(log_probs, mass).tolist() == [slow_typical(row, mass) for row in log_probs.tolist()]
+
+
+def test_typical_tokens_need_not_be_the_likeliest():
+    log_probs = torch.tensor([[0.4, *[0.03] * 20]], dtype=torch.float64).log()  # 2.5 nats are expected
+    assert not keep_typical(log_probs, 0.3)[0, 0].isfinite()
+    assert keep_typical(log_probs, 0.9)[0, 0].isfinite()
+
+
+def test_truncation_leaves_a_row_without_choices_alone():
+    nothing = torch.full((1, 4), -INF)
+    for kept in (keep_min_p(nothing, 0.1), keep_typical(nothing, 0.5), keep_top_mass(nothing, 0.5)):
+        assert kept.tolist() == nothing.tolist()
+
+
+def test_cuts_follow_one_another(model):
+    """Each sees what the one before it has left, renormalised."""
+    log_probs = distributions()
+    expected = log_probs.tolist()
+    for cut, value in ((slow_top_k, 8), (slow_top_mass, 0.9), (slow_min_p, 0.1), (slow_typical, 0.7)):
+        rows = [[value - math.log(sum(map(math.exp, row))) for value in row] for row in expected]
+        expected = [cut(row, value) for row in rows]
+    kept = chooser_of(model, top_k=8, top_p=0.9, min_p=0.1, typical_p=0.7)._truncated(log_probs)
+    assert kept.isfinite().tolist() == [[value > -INF for value in row] for row in expected]
 
 
 def state_of(model, rows, **bounds):

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.rounds import Room, settle, slots_of_round
+from insnet.decoding.truncation import draw, keep_min_p, keep_top_k, keep_top_mass, keep_typical
 from insnet.families.generator import State
 from insnet.insertion.canvas import INSERTED, Edits
 from insnet.insertion.constraints import (
@@ -82,10 +83,16 @@ class Chooser:
         forbidden = state.constraints.forbidden
         log_probs = log_probs.masked_fill(~allowed_tokens(state.canvas, slot, self.lexicon, forbidden), -math.inf)
         log_probs = self._without_repetitions(state, slot, log_probs) / self.config.temperature
-        log_probs = keep_top_mass(keep_top_k(log_probs, self.config.top_k), self.config.top_p)
+        log_probs = self._truncated(log_probs)
         counters = (state.seeds, state.step, slot) if self.is_parallel else (state.seeds, state.step)
         token = draw(log_probs, uniform(_TOKEN_NOISE, *counters))
         return token.where(log_probs.isfinite().any(dim=1), Edits.NOTHING)
+
+    def _truncated(self, log_probs: Tensor) -> Tensor:
+        """What is left (B, V) of the tokens; each cut sees what the one before it left."""
+        config = self.config
+        log_probs = keep_top_mass(keep_top_k(log_probs, config.top_k), config.top_p)
+        return keep_typical(keep_min_p(log_probs, config.min_p), config.typical_p)
 
     def settle(self, state: State, slot: Tensor, token: Tensor, log_prob: Tensor) -> Tensor:
         """The tokens (B, E) that may go in together."""
@@ -128,35 +135,3 @@ def _empty_blanks(state: State) -> Tensor:
     is_given = is_border | (canvas.origin != INSERTED)
     follows = torch.nn.functional.pad(is_given[:, 1:], (0, 1), value=False)
     return canvas.open_slots() & is_given & follows & state.constraints.fills_blanks[:, None]
-
-
-def draw(log_probs: Tensor, noise: Tensor) -> Tensor:
-    """One index a row (B,) by inverting the distribution (B, N) at `noise` (B,); never one without mass."""
-    probs = (log_probs.double() - log_probs.double().amax(dim=1, keepdim=True)).exp().nan_to_num(0.0)
-    reached = probs.cumsum(dim=1)
-    total = reached[:, -1:]
-    below = torch.nextafter(total, torch.zeros_like(total))  # rounding must not carry noise close to 1 past all mass
-    index = torch.searchsorted(reached, (noise[:, None] * total).minimum(below), right=True)[:, 0]
-    return index.clamp_max(log_probs.shape[1] - 1)
-
-
-def keep_top_k(log_probs: Tensor, k: int) -> Tensor:
-    """Everything but the k largest of each row set to -inf; 0 keeps all. Of equals, those with smaller index stay."""
-    if k == 0 or k >= log_probs.shape[1]:
-        return log_probs
-    kept = log_probs.topk(k, dim=1).values
-    above = log_probs > kept[:, -1:]  # fewer than k; the rest are equals of the k-th, which topk takes in any order
-    equal = log_probs == kept[:, -1:]
-    is_kept = above | (equal & (equal.cumsum(dim=1) <= k - above.sum(dim=1, keepdim=True)))
-    return log_probs.masked_fill(~is_kept, -math.inf)
-
-
-def keep_top_mass(log_probs: Tensor, mass: float) -> Tensor:
-    """The smallest set of each row that holds `mass` of it; the rest is set to -inf."""
-    if mass >= 1:
-        return log_probs
-    ordered = log_probs.sort(dim=1, descending=True, stable=True)
-    probs = ordered.values.double().softmax(dim=1)
-    is_kept = (probs.cumsum(dim=1) - probs) < mass
-    kept = ordered.values.masked_fill(~is_kept, -math.inf)
-    return torch.full_like(log_probs, -math.inf).scatter(1, ordered.indices, kept)

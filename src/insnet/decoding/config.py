@@ -27,6 +27,11 @@ class GenerationConfig:
     """Draw among the k likeliest tokens; 1 is greedy, 0 leaves the distribution whole."""
     top_p: float = 1.0
     """Draw among the tokens that hold this share of the distribution; 1 leaves it whole."""
+    min_p: float = 0.0
+    """Draw among the tokens that are at least this share as likely as the likeliest; 0 leaves the distribution whole."""
+    typical_p: float = 1.0
+    """Draw among the tokens whose surprise is nearest to the expected one, until they hold this share (locally typical
+    sampling); 1 leaves the distribution whole."""
     stopping: str = "rehearsed"
     """`rehearsed`: as many insertions as the median of some untruncated rehearsals; `counted`: as many as the model's
     count head says before the first (for models that have one); `threshold`: when the stop probability exceeds
@@ -78,8 +83,9 @@ class GenerationConfig:
         _one_of("slot_choice", self.slot_choice, SLOT_CHOICES)
         _one_of("mode", self.mode, MODES)
         _one_of("conflicts", self.conflicts, CONFLICTS)
-        for name in ("slot_mass", "top_p", "parallel_mass", "round_share"):
+        for name in ("slot_mass", "top_p", "typical_p", "parallel_mass", "round_share"):
             _check(name, getattr(self, name), 0 < getattr(self, name) <= 1, "a share above 0 and up to 1")
+        _check("min_p", self.min_p, 0 <= self.min_p <= 1, "a share from 0 to 1")
         _check("count_quantile", self.count_quantile, 0 < self.count_quantile < 1, "a share between 0 and 1")
         _check("stop_threshold", self.stop_threshold, 0 < self.stop_threshold < 1, "a probability between 0 and 1")
         _check("length_slack", self.length_slack, 0 <= self.length_slack < 1, "a share from 0 up to 1")
@@ -114,6 +120,8 @@ class GenerationConfig:
             temperature=1.0,
             top_k=0,
             top_p=1.0,
+            min_p=0.0,
+            typical_p=1.0,
             stopping="sampled",
             no_adjacent_repeats=False,
             no_repeat_ngram=0,
