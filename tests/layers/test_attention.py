@@ -10,6 +10,7 @@ from insnet.layers.attention import (
     CachePlace,
     OffsetAttention,
     RotaryAttention,
+    _times_shared,
     rotate,
     rotation_of_positions,
     sinusoids_of_offsets,
@@ -212,3 +213,10 @@ def test_impossible_shapes_are_refused_in_a_sentence():
     for shape, words in (((10, 1, 4, 0.0), "even multiple"), ((8, 0, 2, 0.0), "layers"), ((8, 1, 2, 1.0), "dropout")):
         with pytest.raises(ValueError, match=words):
             TransformerShape(*shape)
+
+
+@pytest.mark.parametrize("queries", [1, 3, 8, 9, 20])
+def test_products_with_shared_keys_equal_those_with_a_copy_a_row(queries):
+    query, keys = torch.randn(5, 2, queries, 4, dtype=torch.float64), torch.randn(2, 4, 11, dtype=torch.float64)
+    expected = query @ keys.expand(5, -1, -1, -1)
+    torch.testing.assert_close(_times_shared(query, keys), expected, rtol=0, atol=1e-12)

@@ -28,7 +28,7 @@ class GenerationConfig:
     top_p: float = 1.0
     """Draw among the tokens that hold this share of the distribution; 1 leaves it whole."""
     min_p: float = 0.0
-    """Draw among the tokens that are at least this share as likely as the likeliest; 0 leaves the distribution whole."""
+    """Draw among the tokens at least this share as likely as the likeliest; 0 leaves the distribution whole."""
     typical_p: float = 1.0
     """Draw among the tokens whose surprise is nearest to the expected one, until they hold this share (locally typical
     sampling); 1 leaves the distribution whole."""
