@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# From a trained run to the model that ships, with its figures and pages; see docs/gpu.md. Commit after each.
+#   recipes/ship_general.sh measure RUN    results files: stopping rules, losses in few bits, quality, insertion order, curve
+#   recipes/ship_general.sh pack RUN       the model on the shelf, its card filled from them
+#   recipes/ship_general.sh pages          what README and docs show of it, fine-tuning included
+# Each starts from a clean checkout with the data of `recipes/data.py` and `insnet prepare recipes/general.toml`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PYTHONPATH=src
+python=${PYTHON:-.venv/bin/python}
+results=benchmarks/results
+insnet() { "$python" -m insnet "$@"; }
+
+measure() { # the model as it will ship, from an ignored folder: results files then carry a clean commit
+    local run=$1 packed=runs/shelf/general
+    insnet benchmark stopping "$run" --data data/tune --limit 300 --quantiles 0.5,0.55,0.6,0.65,0.7 \
+        --output $results/stopping_rules.json
+    "$python" recipes/pack_general.py "$run" $packed $results/stopping_rules.json
+    insnet benchmark losses "$run" --rounded --output $results/int8_general.json
+    insnet evaluate $packed --data data/wikipedia --split valid --judge --result $results/quality_wikipedia.json
+    insnet benchmark insertion-order $packed --data data/wikipedia --text data/general/train.txt \
+        --output $results/insertion_order.json
+    insnet benchmark learning-curve "$run" --plot docs/figures/general_learning_curve.svg \
+        --output $results/general_training.json # last, since the drawing is tracked
+}
+
+pack() {
+    "$python" recipes/pack_general.py "$1" src/insnet/models/general \
+        $results/{stopping_rules,int8_general,quality_wikipedia,general_training}.json
+}
+
+pages() {
+    "$python" docs/write_finetune.py
+    "$python" docs/write_samples.py
+    "$python" docs/write_console.py
+}
+
+case "${1:-} $#" in
+    'measure 2' | 'pack 2' | 'pages 1') "$@" ;;
+    *) sed -n '3,5s/^# *//p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+esac
