@@ -26,9 +26,9 @@ def corpus(tmp_path_factory):
     return tokenizer, TokenShards(folder), lines
 
 
-def batches(corpus, budget=512, shapes=4, seed=5, given=None, rank=0, world=1):
+def batches(corpus, budget=512, shapes=4, seed=5, given=None, rank=0, world=1, shares=()):
     tokenizer, shards, _ = corpus
-    config = BatchingConfig(budget, max_shapes=shapes, seed=seed)
+    config = BatchingConfig(budget, max_shapes=shapes, seed=seed, length_shares=shares)
     return Batches(shards, config, given or GivenPolicy(), tokenizer.lexicon()["starts_word"], rank, world)
 
 
@@ -87,15 +87,35 @@ def test_no_part_of_a_word_is_given_alone_and_keywords_are_candidates(corpus):
             assert not (others_given and candidates_left), "words of several pieces were flagged: they come first"
 
 
-def test_any_batch_can_be_had_again_and_a_resumed_run_goes_on_the_same(corpus):
-    through = list(islice(batches(corpus).iterate(), 40))
-    resumed = list(islice(batches(corpus).iterate(17), 23))
+SHARES = (0, 1, 3, 3, 1, 0.1)
+
+
+@pytest.mark.parametrize("shares", [(), SHARES])
+def test_any_batch_can_be_had_again_and_a_resumed_run_goes_on_the_same(corpus, shares):
+    through = list(islice(batches(corpus, shares=shares).iterate(), 40))
+    resumed = list(islice(batches(corpus, shares=shares).iterate(17), 23))
     assert all(map(same, through[17:], resumed))
-    updates = batches(corpus).updates_per_epoch
+    updates = batches(corpus, shares=shares).updates_per_epoch
     assert updates < 40, "the run must cross an epoch"
-    assert same(through[updates + 3], batches(corpus).at(1, 3))
+    assert same(through[updates + 3], batches(corpus, shares=shares).at(1, 3))
     with pytest.raises(IndexError):
-        batches(corpus).at(0, updates)
+        batches(corpus, shares=shares).at(0, updates)
+
+
+def test_lengths_are_visited_in_the_profile_asked_for_and_repeated_texts_differ_in_what_is_given(corpus):
+    source = batches(corpus, shares=SHARES)
+    epochs = [batch for epoch in range(6) for batch in epoch_of(source, epoch)]
+    lengths = torch.cat([batch.lengths for batch in epochs]).numpy() - 2
+    found = np.bincount(lengths // 10, minlength=6) / len(lengths)
+    assert found[:6] == pytest.approx(np.array(SHARES) / sum(SHARES), abs=0.03) and len(found) == 6
+    seeds = torch.cat([batch.seeds for batch in epochs])
+    assert len(seeds.unique()) > 0.9 * len(seeds), "what a text's noise is drawn from comes twice in fill only"
+    groups = [group for bucket in source.buckets for group in bucket.groups]
+    visited = np.concatenate([group.of_epoch(5, epoch).sentences for group in groups for epoch in range(40)])
+    tokens = np.asarray(source.shards.lengths)[visited].sum() / 40
+    assert source.mean_tokens == pytest.approx(tokens / source.updates_per_epoch, rel=0.005)
+    plain = batches(corpus)
+    assert plain.mean_tokens == plain.shards.summary.tokens / plain.updates_per_epoch
 
 
 def test_epochs_and_seeds_differ(corpus):
@@ -104,10 +124,11 @@ def test_epochs_and_seeds_differ(corpus):
     assert not torch.equal(source.at(0, 0).seeds, batches(corpus, seed=6).at(0, 0).seeds)
 
 
+@pytest.mark.parametrize("length_shares", [(), SHARES])
 @pytest.mark.parametrize("world", [2, 3, 4])
-def test_processes_share_the_epoch_evenly(corpus, world):
-    alone = epoch_of(batches(corpus))
-    shares = [epoch_of(batches(corpus, rank=rank, world=world)) for rank in range(world)]
+def test_processes_share_the_epoch_evenly(corpus, world, length_shares):
+    alone = epoch_of(batches(corpus, shares=length_shares))
+    shares = [epoch_of(batches(corpus, rank=rank, world=world, shares=length_shares)) for rank in range(world)]
     assert len({len(share) for share in shares}) == 1 and len(shares[0]) == -(-len(alone) // world)
     for index in range(len(shares[0]) * world):
         assert same(shares[index % world][index // world], alone[index % len(alone)])

@@ -54,6 +54,16 @@ def test_only_candidates_are_given_as_keywords_each_number_as_likely_and_each_wo
     assert (share - 2.5 / 10).abs().max() < 0.04
 
 
+def test_there_may_be_a_least_number_of_keywords_which_fractions_do_not_heed():
+    given = given_of(GivenPolicy(none=0.0, fraction=0.0, keywords_min=3, keywords_max=5))
+    counts = torch.bincount(given.sum(dim=1), minlength=6) / ROWS
+    assert len(counts) == 6 and counts[:3].sum() == 0 and (counts[3:] - 1 / 3).abs().max() < 0.03
+    fraction = GivenPolicy(none=0.0, fraction=1.0, keywords_min=3)
+    assert torch.equal(given_of(fraction), given_of(GivenPolicy(none=0.0, fraction=1.0)))
+    with pytest.raises(ValueError, match="keywords_min 6 is not between 0 and keywords_max 5"):
+        GivenPolicy(keywords_min=6, keywords_max=5)
+
+
 def test_other_words_are_given_where_there_are_fewer_candidates_than_wanted():
     given = given_of(GivenPolicy(none=0.0, fraction=0.0, keywords_max=9), every=10)
     _, candidate, _ = rows(every=10)

@@ -22,17 +22,18 @@ from insnet.training.recipe import load_recipe
 from insnet.training.trainer import train
 train(load_recipe(sys.argv[1], sys.argv[3:]), output=sys.argv[2])
 """
+SETTINGS = ["train.average=0.8", "train.label_smoothing=0.1", "train.length_shares=[3, 1]"]
 
 
 @pytest.mark.slow
 def test_two_processes_equal_one_that_accumulates_two_batches(recipe_path, tmp_path):
-    recipe = load_recipe(recipe_path)
+    recipe = load_recipe(recipe_path, SETTINGS)
     prepare(recipe, say=lambda text: None)
     script = tmp_path / "run.py"
     script.write_text(RUN)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
     two = subprocess.run(
-        [*launch, str(recipe_path), str(tmp_path / "two")], capture_output=True, text=True, env=ENVIRONMENT
+        [*launch, str(recipe_path), str(tmp_path / "two"), *SETTINGS], capture_output=True, text=True, env=ENVIRONMENT
     )
     assert two.returncode == 0, two.stderr
     assert two.stderr.count("finished after 12 updates") == 1  # the first process alone speaks

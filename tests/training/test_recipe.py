@@ -1,5 +1,6 @@
 """Recipes: what is wrong is told by name, and a resolved recipe reads back as itself."""
 
+import hashlib
 import math
 import tomllib
 
@@ -52,6 +53,11 @@ def test_overrides_change_single_values(recipe_path):
         ("model.width=wide", "model.width is 'wide'"),
         ("given.none=3", "not a share"),
         ("train.epochs=-1", "expected 0 or more"),
+        ("train.average=1.0", "average is 1.0; expected 0 or more, and less than 1"),
+        ("train.label_smoothing=-0.1", "label_smoothing is -0.1; expected 0 or more, and less than 1"),
+        ("train.length_shares=5", "train.length_shares is 5; expected a list"),
+        ("train.length_shares=[0, 0]", "length_shares is [0.0, 0.0]; expected shares of 0 or more, not all 0"),
+        ("train.length_shares=[1, -1]", "expected shares of 0 or more"),
         ("objective.tau=3.0", "objective.tau is 3.0; expected a list"),
         ("objective.tau=[]", "tau is []; expected one or more numbers"),
         ("objective.tau=[nan]", "tau is [nan]; expected one or more numbers"),
@@ -89,15 +95,62 @@ def test_a_file_that_is_no_recipe_is_named(tmp_path, content):
         load_recipe(path)
 
 
+NEWER = ("train.average=0.9", "train.label_smoothing=0.1", "train.length_shares=[1, 2]", "given.keywords_min=2")
+
+
+def test_a_recipe_older_than_a_setting_keeps_its_fingerprint(recipe_path):
+    """As computed before averages, smoothing, shares of lengths and least numbers of keywords came."""
+    tables = load_recipe(recipe_path).binding_tables()
+    del tables["objective"]
+    for setting in NEWER:
+        table, key = setting.partition("=")[0].split(".")
+        del tables[table][key]
+    assert load_recipe(recipe_path).fingerprint() == hashlib.sha256(toml_text(tables).encode()).hexdigest()[:32]
+
+
 def test_what_changes_the_model_changes_the_fingerprint(recipe_path):
     base = load_recipe(recipe_path).fingerprint()
-    for setting in ("train.learning_rate=1e-3", "model.layers=2", "given.none=0.2", "data.max_tokens=19"):
+    for setting in ("train.learning_rate=1e-3", "model.layers=2", "given.none=0.2", "data.max_tokens=19", *NEWER):
         assert load_recipe(recipe_path, [setting]).fingerprint() != base
     layered = load_recipe(recipe_path, ["objective.tau=[3, inf, -inf]"])
     assert layered.fingerprint() != base and layered.objective.tau == (3.0, math.inf, -math.inf)
     free = ("train.updates=99", "train.epochs=3", "train.log_every=1", "train.patience=1", "data.folder=elsewhere")
-    for setting in (*free, "objective.tau=[-inf]"):
+    for setting in (*free, "objective.tau=[-inf]", "train.average=0", "train.length_shares=[]"):
         assert load_recipe(recipe_path, [setting]).fingerprint() == base
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_recipe_says_only_what_differs_from_its_base(recipe_path, tmp_path):
+    middle = write(tmp_path / "middle.toml", 'base = "tiny.toml"\n[train]\nupdates = 99\nclip = 2.0\n')
+    top = write(tmp_path / "top.toml", 'base = "middle.toml"\n[train]\nclip = 3.0\n[objective]\ntau = [3.0]\n')
+    by_hand = ["train.updates=99", "train.clip=3.0", "objective.tau=[3.0]"]
+    assert load_recipe(top).to_toml() == load_recipe(recipe_path, by_hand).to_toml()
+    assert load_recipe(middle, ["train.clip=4.0"]).train.clip == 4.0
+
+
+def test_another_family_has_no_model_settings_from_the_base(recipe_path, tmp_path):
+    base = write(
+        tmp_path / "counting.toml", recipe_path.read_text().replace("layers = 1", "layers = 1\ncount_head = 20")
+    )
+    other = write(tmp_path / "other.toml", f'base = "{base.name}"\n[model]\nfamily = "autoregressive"\nwidth = 24\n')
+    model = load_recipe(other).model
+    assert model.family == "autoregressive" and dict(model.settings) == {"width": 24}
+    same = write(tmp_path / "same.toml", f'base = "{base.name}"\n[model]\nfamily = "insnet"\nwidth = 32\n')
+    assert load_recipe(same).model.for_vocabulary(50).count_head == 20
+
+
+def test_a_base_that_leads_nowhere_is_named(recipe_path, tmp_path):
+    with pytest.raises(ValueError, match=r"no recipe .*gone\.toml, which .*a\.toml names as its base"):
+        load_recipe(write(tmp_path / "a.toml", 'base = "gone.toml"\n'))
+    with pytest.raises(ValueError, match=r"b\.toml: base is 3; expected the name of a recipe"):
+        load_recipe(write(tmp_path / "b.toml", "base = 3\n"))
+    write(tmp_path / "c.toml", 'base = "d.toml"\n')
+    with pytest.raises(ValueError, match=r"c\.toml is its own base, by way of .*d\.toml"):
+        load_recipe(write(tmp_path / "d.toml", 'base = "c.toml"\n').parent / "c.toml")
 
 
 def test_a_family_that_cannot_share_steps_is_not_asked_to(recipe_path):

@@ -5,10 +5,13 @@ from functools import partial
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 
 from insnet.families import FAMILIES
 from insnet.families.generator import LossContext
+from insnet.layers.heads import TokenHead
 from insnet.text.batching import TokenBatch
+from insnet.text.tokenizer import SPECIALS, UNK
 from insnet.training.devices import make_accelerator
 from insnet.training.objective import ObjectiveConfig
 from insnet.training.recipe import TrainConfig
@@ -119,15 +122,16 @@ def test_biases_and_norms_do_not_decay():
 LAYERED = ObjectiveConfig((1.0, -math.inf, math.inf))
 
 
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @pytest.mark.parametrize(
     ("family", "objective"), [*((name, ObjectiveConfig()) for name in FAMILIES), ("insnet", LAYERED)]
 )
-def test_compiling_changes_no_loss(family, objective, monkeypatch):
+def test_compiling_changes_no_loss(family, objective, label_smoothing, monkeypatch):
     """The backend traces forward and backward as inductor would, without its minutes of code generation."""
     model, other = double_model(family), double_model(family)
     monkeypatch.setattr(model, "compile_for_training", partial(model.compile_for_training, backend="aot_eager"))
-    compiled = SummedLosses(model, objective=objective, compile_losses=True, shapes=40)
-    plain = SummedLosses(other, objective=objective)
+    compiled = SummedLosses(model, objective=objective, label_smoothing=label_smoothing, compile_losses=True, shapes=40)
+    plain = SummedLosses(other, objective=objective, label_smoothing=label_smoothing)
     assert torch._dynamo.config.recompile_limit >= 80
     losses = [module(batch_of([0, 1]), 0.0)[0] for module in (compiled, plain)]
     for loss in losses:
@@ -135,6 +139,57 @@ def test_compiling_changes_no_loss(family, objective, monkeypatch):
     assert torch.allclose(*losses, rtol=1e-12)
     for (name, one), two in zip(model.named_parameters(), other.parameters(), strict=True):
         assert torch.allclose(one.grad, two.grad, rtol=1e-9, atol=1e-12), name
+
+
+@pytest.mark.parametrize("objective", [ObjectiveConfig(), LAYERED])
+def test_nothing_is_compiled_again_while_training_goes_on(objective, monkeypatch):
+    """Progress changes with every update, and evaluation comes between: neither may cost a minute each time."""
+    model = double_model("insnet")
+    compiled = CompileCounter()
+    monkeypatch.setattr(model, "compile_for_training", partial(model.compile_for_training, backend=compiled))
+    losses = SummedLosses(model, objective=objective, label_smoothing=0.1, compile_losses=True)
+    accelerator = make_accelerator(TrainConfig(updates=1, device="cpu"))
+    counts = []
+    for update in range(4):
+        losses(batch_of([0, 1, 2, 3]), update / 4)[0].backward()
+        counts.append(compiled.frame_count)
+        evaluate(accelerator, losses, [batch_of([update])], progress=update / 4)
+    assert counts[0] > 2 and counts[1:] == counts[:1] * 3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_labels_are_smoothed_while_training_and_never_on_the_valid_split(family):
+    """Smoothed: the token's nats and the mean nats of all tokens that can be predicted, weighted."""
+    accelerator = make_accelerator(TrainConfig(updates=1, device="cpu"))
+    batch = batch_of([0, 1, 2, 3])
+    plain, smoothed, uniform = (SummedLosses(double_model(family), label_smoothing=s) for s in (0.0, 0.3, 1.0))
+    nats = [float(losses(batch, 0.0)[0].detach()) for losses in (plain, smoothed, uniform)]
+    assert nats[1] == pytest.approx(0.7 * nats[0] + 0.3 * nats[2]) and abs(nats[2] - nats[0]) > 0.1
+    for losses in (smoothed, uniform):
+        assert evaluate(accelerator, losses, [batch], progress=0.0) == evaluate(
+            accelerator, plain, [batch], progress=0.0
+        )
+
+
+def test_smoothing_equals_the_mean_over_all_logits():
+    torch.manual_seed(0)
+    head = TokenHead(12, (UNK,), len(SPECIALS)).double()
+    embedding = torch.randn(12, 6, dtype=torch.float64, requires_grad=True)
+    vectors = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
+    torch.nn.init.normal_(head.bias)
+    target = torch.randint(UNK, 12, (2, 3))
+    log_probs = head(vectors, embedding).log_softmax(dim=-1)
+    slow = torch.zeros(2, 3, dtype=torch.float64)
+    for row in range(2):
+        for place in range(3):
+            values = log_probs[row, place].tolist()
+            slow[row, place] = -0.8 * values[target[row, place]] - 0.2 * sum(values[UNK:]) / len(values[UNK:])
+    assert torch.allclose(head.nats(vectors, embedding, target, 0.2), slow, rtol=1e-12)
+    through_all = -0.8 * log_probs.gather(2, target[..., None])[..., 0] - 0.2 * log_probs[..., UNK:].mean(dim=-1)
+    inputs = (vectors, embedding, head.bias)
+    expected = torch.autograd.grad(through_all.sum(), inputs)
+    found = torch.autograd.grad(head.nats(vectors, embedding, target, 0.2).sum(), inputs)
+    assert all(torch.allclose(one, two, atol=1e-12) for one, two in zip(found, expected, strict=True))
 
 
 def test_the_gpu_is_refused_where_there_is_none():

@@ -82,8 +82,7 @@ class Autoregressive(Generator):
 
     def losses(self, batch: TokenBatch, context: LossContext) -> dict[str, LossTerm]:
         """The negative log-likelihood of the sentence and its end; the plan carries no loss."""
-        del context
-        nats, is_target = self._nats(batch)
+        nats, is_target = self._nats(batch, context.label_smoothing)
         return {"token": LossTerm(nats.sum(), is_target.sum())}
 
     def compile_for_training(self, backend: str = "inductor") -> None:
@@ -97,18 +96,16 @@ class Autoregressive(Generator):
         """The exact log-likelihood (B,), the end included."""
         return -self._nats(batch)[0].sum(dim=1)
 
-    def _nats(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
+    def _nats(self, batch: TokenBatch, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         """-log p of each target, and where there is one (B, W - 1)."""
         sequence, is_target = self._planned(batch)
         hidden = self.decoder(self.embedding(sequence[:, :-1]))
-        nats = self._token_nats(hidden, sequence[:, 1:])
+        nats = self._token_nats(hidden, sequence[:, 1:], label_smoothing)
         return nats.masked_fill(~is_target[:, 1:], 0), is_target[:, 1:]
 
-    def _token_nats(self, hidden: Tensor, target: Tensor) -> Tensor:
+    def _token_nats(self, hidden: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
         """-log p(target) (B, W - 1) after each encoded token (B, W - 1, D)."""
-        logits = self.token_head(hidden, self.embedding.weight)
-        logits = logits if logits.dtype == torch.float64 else logits.float()
-        return F.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none").view_as(target)
+        return self.token_head.nats(hidden, self.embedding.weight, target, label_smoothing)
 
     def _planned(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Plan and sentence as one sequence (B, W), and where the sentence's own tokens stand."""

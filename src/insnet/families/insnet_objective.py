@@ -60,10 +60,12 @@ class InsNetObjective:
     def __init__(self, model: "InsNet") -> None:
         self.model = model
 
-    def losses(self, batch: TokenBatch, tau: Tensor | None = None) -> dict[str, LossTerm]:
+    def losses(
+        self, batch: TokenBatch, tau: Tensor | None = None, *, label_smoothing: float = 0.0
+    ) -> dict[str, LossTerm]:
         """The terms, summed over all rows; with `tau` (B,) also how many layers there were, and each objective's nats
         an insertion."""
-        rows = self.rows(batch, tau)
+        rows = self.rows(batch, tau, label_smoothing=label_smoothing)
         terms = {name: LossTerm(rows.nats[name].sum(), rows.counts[name].sum()) for name in rows.nats}
         return terms if tau is None else terms | _figures(rows, tau > -math.inf)
 
@@ -73,15 +75,17 @@ class InsNetObjective:
         self.slot_nats = torch.compile(self.slot_nats, **options)  # type: ignore[method-assign]
         self.take_turn = torch.compile(self.take_turn, **options)  # type: ignore[method-assign]
 
-    def rows(self, batch: TokenBatch, tau: Tensor | None = None) -> RowLosses:
+    def rows(self, batch: TokenBatch, tau: Tensor | None = None, *, label_smoothing: float = 0.0) -> RowLosses:
         """What each row costs: one token a step, or in the layers that `tau` (B,) allows (-inf: one token a step)."""
         order = batch.order
         if order is None:
             order = position_of_step(self.model.config.order, sentence_of_batch(batch))
         layer = None if tau is None else self.layers(batch, order, tau)
-        return self.rows_in_layers(batch, order, layer)
+        return self.rows_in_layers(batch, order, layer, label_smoothing=label_smoothing)
 
-    def rows_in_layers(self, batch: TokenBatch, order: Tensor, layer: Tensor | None) -> RowLosses:
+    def rows_in_layers(
+        self, batch: TokenBatch, order: Tensor, layer: Tensor | None, *, label_smoothing: float = 0.0
+    ) -> RowLosses:
         """What each row costs, its layers (B, T) given by step; None for one token a layer."""
         if layer is not None:
             order, layer = sort_by_layer(order, layer)
@@ -98,7 +102,7 @@ class InsNetObjective:
             last, decides = take(last, source), decides & ends_layer(layer)
             layers = layer.gather(1, batch.lengths[:, None] - 1)[:, 0]
         nats = {
-            "token": self.token_nats(encoded, last, order, token_of_step).masked_fill(~inserts, 0),
+            "token": self.token_nats(encoded, last, order, token_of_step, label_smoothing).masked_fill(~inserts, 0),
             "slot": self.slot_nats(encoded, last, order, batch.lengths, source).masked_fill(~inserts, 0),
         }
         counts = {"token": inserts.sum(dim=1), "slot": inserts.sum(dim=1)}
@@ -132,17 +136,17 @@ class InsNetObjective:
         nats = F.cross_entropy(logits, token_of_step.gather(1, step)[:, 0], reduction="none")
         return after_turn(seen, visit, -nats)
 
-    def token_nats(self, encoded: Tensor, last: Tensor, order: Tensor, token_of_step: Tensor) -> Tensor:
+    def token_nats(
+        self, encoded: Tensor, last: Tensor, order: Tensor, token_of_step: Tensor, label_smoothing: float = 0.0
+    ) -> Tensor:
         """-log p(token of step t+1 | its slot, what `last`[t] adds to it), at row t (B, T)."""
         left, right = neighbours_of_step(order)
         left_half, right_half = self.model.slots.halves(encoded)  # (B, T, D/2)
         left_half = take(left_half, left.roll(-1, dims=1))
         right_half = take(right_half, right.roll(-1, dims=1))
         vectors = self.model.slots.compose(left_half, right_half, last)  # (B, T, D)
-        logits = self.model.token_head(vectors, self.model.embedding.weight)
         target = token_of_step.roll(-1, dims=1)
-        loss = F.cross_entropy(at_least_float32(logits).flatten(0, 1), target.flatten(), reduction="none")
-        return loss.view_as(target)
+        return self.model.token_head.nats(vectors, self.model.embedding.weight, target, label_smoothing)
 
     def slot_nats(
         self, encoded: Tensor, last: Tensor, order: Tensor, lengths: Tensor, source: Tensor | None = None

@@ -1,4 +1,4 @@
-"""Batches of sentences: few shapes, every sentence once an epoch, any batch of any epoch at random access.
+"""Batches of sentences: few shapes, any batch of any epoch at random access.
 
 Shapes: B sentences, L positions in reading order, <bos> and <eos> counted.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from insnet import randomness
 from insnet.text.given import GivenPolicy
-from insnet.text.plan import BatchPlan, Bucket, in_buckets
+from insnet.text.plan import BatchPlan, Bucket, Visits, in_buckets, visit_rates
 from insnet.text.shards import TokenShards
 from insnet.text.tokenizer import BOS, EOS, PAD
 
@@ -36,7 +36,7 @@ class TokenBatch:
     starts_word: Tensor
     """(B, L) bool: where a word begins."""
     seeds: Tensor
-    """(B,) int64, a pure function of run seed, epoch and sentence; orders are drawn from it."""
+    """(B,) int64, a pure function of run seed, sentence and how often it was visited; orders are drawn from it."""
     order: Tensor | None = None
     """(B, L) position_of_step, where somebody prescribes it."""
 
@@ -101,6 +101,8 @@ class BatchingConfig:
     """The run's seed: shuffling, given words and orders all follow from it."""
     bucket_step: int = 8
     """Padded lengths are multiples of this."""
+    length_shares: tuple[float, ...] = ()
+    """Shares of visits to texts of 0 to 9 tokens, of 10 to 19, and so on; none named: every text once an epoch."""
 
     def __post_init__(self) -> None:
         for name in ("token_budget", "max_shapes", "bucket_step"):
@@ -112,7 +114,7 @@ class Batches:
     """All batches of all epochs, for one of `world` processes.
 
     Of an epoch's batches, number i goes to process i % world; each gets the same number. Which words are given, and
-    a sentence's seed, depend on the run's seed, the epoch and the sentence, never on the batch.
+    a sentence's seed, depend on the run's seed, the sentence and how often it was visited, never on the batch.
     """
 
     def __init__(
@@ -130,8 +132,10 @@ class Batches:
             raise ValueError(f"starts_word has {len(starts_word)} entries for {shards.vocabulary_size} tokens")
         self.shards, self.config, self.policy, self.rank, self.world = shards, config, given, rank, world
         self._starts_word = starts_word.cpu()
+        lengths = np.asarray(shards.lengths)
+        rates = visit_rates(lengths, config.length_shares) if config.length_shares else None
         self.buckets: list[Bucket] = in_buckets(
-            np.asarray(shards.lengths) + _BOUNDARIES, config.token_budget, config.max_shapes, config.bucket_step
+            lengths + _BOUNDARIES, config.token_budget, config.max_shapes, config.bucket_step, rates
         )
         self._plan_of_epoch = lru_cache(maxsize=2)(self._plan)
 
@@ -148,14 +152,16 @@ class Batches:
     @property
     def mean_tokens(self) -> float:
         """Tokens of a batch on average, without <bos>, <eos> and padding."""
-        return self.shards.summary.tokens / sum(bucket.batches for bucket in self.buckets)
+        groups = [group for bucket in self.buckets for group in bucket.groups]
+        lengths = np.asarray(self.shards.lengths)
+        tokens = sum(group.visits * int(lengths[group.members].sum()) / len(group.members) for group in groups)
+        return tokens / sum(bucket.batches for bucket in self.buckets)
 
     def at(self, epoch: int, index: int) -> TokenBatch:
         """This process's batch number `index` of an epoch."""
         if not 0 <= index < self.updates_per_epoch:
             raise IndexError(f"batch {index} of {self.updates_per_epoch}")
-        sentences, width = self._plan_of_epoch(epoch).batch(index * self.world + self.rank)
-        return self._load(sentences, width, epoch)
+        return self._load(*self._plan_of_epoch(epoch).batch(index * self.world + self.rank))
 
     def iterate(self, start_index: int = 0) -> Iterator[TokenBatch]:
         """Batches without end, epoch after epoch; `start_index` is how many this process has had already."""
@@ -175,17 +181,18 @@ class Batches:
             for start in range(0, len(members), bucket.rows)
         ]
         for sentences, width in pieces[self.rank :: self.world]:
-            yield self._load(sentences, width, epoch=0)
+            yield self._load(Visits(sentences, np.zeros_like(sentences)), width)
 
     def _plan(self, epoch: int) -> BatchPlan:
         return BatchPlan.of_epoch(self.buckets, self.config.seed, epoch)
 
-    def _load(self, sentences: npt.NDArray[np.int64], width: int, epoch: int) -> TokenBatch:
-        rows = self.shards.gather(sentences)
+    def _load(self, visits: Visits, width: int) -> TokenBatch:
+        rows = self.shards.gather(visits.sentences)
         tokens, inside = _framed(rows.tokens, rows.lengths, width)
         is_candidate = torch.zeros_like(inside)
         is_candidate[inside] = torch.from_numpy(rows.flags > 0)
-        seeds = randomness.mix(self.config.seed, _SENTENCE, epoch, torch.from_numpy(sentences))
+        passes, sentences = torch.from_numpy(visits.passes), torch.from_numpy(visits.sentences)
+        seeds = randomness.mix(self.config.seed, _SENTENCE, passes, sentences)
         starts_word = self._starts_word[tokens]
         given = self.policy.choose(starts_word, is_candidate, inside, seeds)
         shown = self.policy.hide(tokens, given, seeds)

@@ -28,9 +28,11 @@ class GivenPolicy:
     fraction: float = 0.3
     """Share of examples where a uniformly random number of all words is given."""
     keywords_max: int = 9
-    """In the other examples 0 to this many words are given, each number as likely: keyword candidates first, other
+    """In the other examples up to this many words are given, each number as likely: keyword candidates first, other
     words where a text has too few of them. A number cut down to a text's candidates would make four words a sign
     that the text is short."""
+    keywords_min: int = 0
+    """The least number of words given in those examples."""
     unknown: float = 0.0
     """Probability that a given token is shown as <unk>, so that a word-level model meets unknown keywords."""
 
@@ -42,6 +44,8 @@ class GivenPolicy:
             raise ValueError(f"none {self.none} and fraction {self.fraction} are more than all examples together")
         if self.keywords_max < 0:
             raise ValueError(f"keywords_max {self.keywords_max} is negative")
+        if not 0 <= self.keywords_min <= self.keywords_max:
+            raise ValueError(f"keywords_min {self.keywords_min} is not between 0 and keywords_max {self.keywords_max}")
 
     def choose(self, starts_word: Tensor, is_candidate: Tensor, inside: Tensor, seeds: Tensor) -> Tensor:
         """(B, L) bool: the positions given in each row, always whole words.
@@ -76,8 +80,10 @@ class GivenPolicy:
 
     def _how_many(self, seeds: Tensor, number_of_words: Tensor) -> Tensor:
         """(B,) How many words to give, as far as there are so many."""
-        most = torch.where(self._draws_fraction(seeds), number_of_words, self.keywords_max)
-        wanted = (randomness.uniform(seeds, _HOW_MANY) * (most + 1)).long()
+        draws_fraction = self._draws_fraction(seeds)
+        least = torch.where(draws_fraction, 0, self.keywords_min)
+        most = torch.where(draws_fraction, number_of_words, self.keywords_max)
+        wanted = least + (randomness.uniform(seeds, _HOW_MANY) * (most - least + 1)).long()
         return wanted.masked_fill(randomness.uniform(seeds, _MODE) < self.none, 0)
 
 

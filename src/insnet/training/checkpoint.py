@@ -1,7 +1,8 @@
 """Checkpoints: folders that appear whole or not at all, without pickle.
 
-checkpoints/step-00000120/ holds model.safetensors, optimizer.safetensors (AdamW's moments by parameter name) and
-state.json. Randomness needs no state: all of it is a function of the update.
+checkpoints/step-00000120/ holds model.safetensors, optimizer.safetensors (AdamW's moments by parameter name),
+average.safetensors where the weights are averaged, and state.json. Randomness needs no state: all of it is a function
+of the update.
 """
 
 import dataclasses
@@ -19,9 +20,10 @@ from torch import Tensor, nn
 
 from insnet.families.storage import WEIGHTS_FILE, check_tensors, load_weights, read_tensors, write_tensors
 from insnet.files import read_json_object, write_atomically
+from insnet.training.average import WeightAverage
 
 _FORMAT = "insnet-checkpoint-1"
-_OPTIMIZER_FILE, _STATE_FILE = "optimizer.safetensors", "state.json"
+_OPTIMIZER_FILE, _AVERAGE_FILE, _STATE_FILE = "optimizer.safetensors", "average.safetensors", "state.json"
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 _PREFIX, _PARTIAL = "step-", ".partial-"
 _KEPT = 2  # one to resume from, and one before it should the disk have spoilt the newest
@@ -53,7 +55,13 @@ class Progress:
     """Whether training has come to its end."""
 
 
-def save_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> Path:
+def save_checkpoint(
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+    average: WeightAverage | None = None,
+) -> Path:
     """The checkpoint written under `folder`; older ones are removed once it is safely on disk."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{_PREFIX}{progress.update:08d}"
@@ -64,6 +72,8 @@ def save_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
         partial.mkdir()
         write_tensors(partial / WEIGHTS_FILE, model.state_dict())
         write_tensors(partial / _OPTIMIZER_FILE, optimizer_tensors(model, optimizer))
+        if average is not None:
+            write_tensors(partial / _AVERAGE_FILE, average.tensors())
         state = {"format": _FORMAT, **dataclasses.asdict(progress)}
         write_atomically(partial / _STATE_FILE, json.dumps(state, indent=2) + "\n")
         _sync_folder(partial)
@@ -92,11 +102,15 @@ def read_progress(checkpoint: Path) -> Progress:
         return progress
 
 
-def load_checkpoint(checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Fill model and optimizer from a checkpoint; a damaged or foreign one is a ValueError."""
+def load_checkpoint(
+    checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: WeightAverage | None = None
+) -> None:
+    """Fill model, optimizer and average from a checkpoint; a damaged or foreign one is a ValueError."""
     with _told_how_to_go_on(checkpoint):
         load_weights(model, checkpoint)
         _fill_optimizer(model, optimizer, checkpoint / _OPTIMIZER_FILE)
+        if average is not None:
+            _fill_average(average, checkpoint / _AVERAGE_FILE)
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -125,6 +139,12 @@ def _fill_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, path: Pa
         if f"{name}.step" in tensors
     }
     optimizer.load_state_dict(content)
+
+
+def _fill_average(average: WeightAverage, path: Path) -> None:
+    tensors = read_tensors(path)
+    check_tensors(tensors, {name: tuple(tensor.shape) for name, tensor in average.tensors().items()}, path)
+    average.fill(tensors)
 
 
 @contextmanager

@@ -1,10 +1,13 @@
 """A recipe: one TOML file that says everything a training run depends on.
 
-Relative paths are relative to the current directory, as everything else on a command line is.
+It may begin with `base = "other.toml"`, a recipe beside it, and then says only what differs from that one.
+
+Other relative paths are relative to the current directory, as everything else on a command line is.
 """
 
 import dataclasses
 import hashlib
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -78,6 +81,15 @@ class TrainConfig:
     """AdamW's decay of matrices; biases and norms are left alone."""
     clip: float = 1.0
     """Gradients with a larger norm are scaled down to it; 0 switches clipping off."""
+    average: float = 0.0
+    """How much each update leaves of a moving average of the weights, which is then what is evaluated and kept: 0.999
+    averages about the last thousand updates. 0 keeps the weights themselves."""
+    label_smoothing: float = 0.0
+    """The share of each token's target that is spread over all tokens while training; valid losses stay true nats."""
+    length_shares: tuple[float, ...] = ()
+    """How often to learn from texts of 0 to 9 tokens, of 10 to 19, and so on: the share of each class among all visits,
+    to the same sum whatever it is. Texts of rare classes are visited again and again, those of longer ones than are
+    named never. None named: every text once an epoch."""
     only: tuple[str, ...] = ()
     """Parts of the model that learn, by the beginning of their parameters' names; the others stay as they are. None
     named: all learn."""
@@ -108,6 +120,11 @@ class TrainConfig:
         _at_least(self, 0, "minutes", "epochs", "warmup_updates", "weight_decay", "clip", "patience", "seed")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is {self.learning_rate}; expected more than 0")
+        for name in ("average", "label_smoothing"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected 0 or more, and less than 1")
+        if self.length_shares and not (min(self.length_shares) >= 0 < sum(self.length_shares) < math.inf):
+            raise ValueError(f"length_shares is {list(self.length_shares)}; expected shares of 0 or more, not all 0")
 
 
 @dataclass(frozen=True)
@@ -150,6 +167,9 @@ class Recipe:
         tables = self.binding_tables()
         if not self.objective.is_layered:
             del tables["objective"]  # which runs that are older than this table can't know
+        for (table, key), default in _NEWER.items():
+            if tables[table][key] == default:
+                del tables[table][key]
         return hashlib.sha256(toml_text(tables).encode()).hexdigest()[:32]
 
     def binding_tables(self) -> dict[str, dict[str, Any]]:
@@ -167,17 +187,45 @@ class Recipe:
 
 def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe of a TOML file, changed by settings such as "train.updates=100"."""
-    path = Path(path)
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"there is no recipe {path}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path} cannot be read as TOML: {error}") from None
+    tables = _read_tables(Path(path))
     try:
         return recipe_of_tables(tables, overrides)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _read_tables(path: Path, on_top: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The tables of a recipe, laid over those of its base; `on_top` are the recipes that have led here."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        named_by = f", which {on_top[-1]} names as its base" if on_top else ""
+        raise ValueError(f"there is no recipe {path}{named_by}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path} cannot be read as TOML: {error}") from None
+    base = tables.pop("base", None)
+    if base is None:
+        return tables
+    if not isinstance(base, str):
+        raise ValueError(f"{path}: base is {base!r}; expected the name of a recipe beside it, in quotes")
+    if path.resolve() in [other.resolve() for other in on_top]:
+        raise ValueError(f"{path} is its own base, by way of {on_top[-1]}: remove one of the two lines")
+    return _laid_over(_read_tables(path.parent / base, (*on_top, path)), tables)
+
+
+def _laid_over(base: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, key by key, the base where nothing else is said; a [model] of another family has nothing from the base."""
+    merged = dict(base)
+    for name, table in tables.items():
+        under = base.get(name)
+        if isinstance(table, dict) and isinstance(under, dict) and not _is_another_family(under, table):
+            table = {**under, **table}
+        merged[name] = table
+    return merged
+
+
+def _is_another_family(under: Mapping[str, Any], table: Mapping[str, Any]) -> bool:
+    return "family" in table and table["family"] != under.get("family")
 
 
 def recipe_of_tables(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -> Recipe:
@@ -219,6 +267,12 @@ def _at_least(config: Any, smallest: int, *names: str) -> None:
 
 
 _ANY_VOCABULARY = 1 << 20  # settings are checked before a tokenizer exists
+_NEWER: dict[tuple[str, str], Any] = {  # settings that older runs can't know, and what they did
+    ("train", "average"): 0.0,
+    ("train", "label_smoothing"): 0.0,
+    ("train", "length_shares"): (),
+    ("given", "keywords_min"): 0,
+}
 _FREE_ON_RESUME = {
     ("data", "folder"),  # content is compared instead
     ("data", "prepared"),

@@ -7,7 +7,7 @@ spread over another number of processes, sees the same batches, orders and dropo
 import math
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from insnet.families.generator import Generator
 from insnet.families.storage import load_weights
 from insnet.text.batching import Batches, BatchingConfig, TokenBatch
 from insnet.text.tokenizer import Tokenizer
+from insnet.training.average import WeightAverage
 from insnet.training.checkpoint import Progress, load_checkpoint, read_progress, save_checkpoint
 from insnet.training.devices import make_accelerator, stop_requests
 from insnet.training.events import Ended, Evaluated, Listener, Notice, Saved, Started, Updated, console
@@ -107,8 +108,9 @@ class _Trainer:
         rank, world = accelerator.process_index, accelerator.num_processes
         starts_word = prepared.tokenizer.lexicon()["starts_word"]
         batching = BatchingConfig(self.config.token_budget, self.config.max_shapes, self.config.seed)
+        weighted = replace(batching, length_shares=self.config.length_shares)
         # Every process counts all batches and picks its own, so that their order does not depend on the processes.
-        self.batches = Batches(prepared.train, batching, recipe.given, starts_word)
+        self.batches = Batches(prepared.train, weighted, recipe.given, starts_word)
         self.valid = Batches(prepared.valid, batching, recipe.given, starts_word, rank, world)
         self.batches_an_update = self.config.accumulate * int(world)
         self.updates = _updates_of(self.config, self.batches.updates_per_epoch / self.batches_an_update)
@@ -117,10 +119,12 @@ class _Trainer:
         self.optimizer = make_optimizer(
             self.model, learning_rate=self.config.learning_rate, weight_decay=self.config.weight_decay
         )
+        self.average = WeightAverage(self.model, self.config.average) if self.config.average else None
         self.progress = self._restored_progress()
         self.losses = SummedLosses(
             self.model,
             objective=recipe.objective,
+            label_smoothing=self.config.label_smoothing,
             compile_losses=self.config.compile,
             shapes=len(self.batches.shapes),
         )
@@ -195,6 +199,8 @@ class _Trainer:
         norm = clip_gradients(self.model, self.config.clip)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        if self.average is not None:
+            self.average.follow(update)
         self.pending.append((update, rate, totals, norm))
         self.progress = replace(self.progress, update=update + 1, batches=(update + 1) * self.batches_an_update)
 
@@ -208,8 +214,12 @@ class _Trainer:
         return batch.pinned() if self.accelerator.device.type == "cuda" else batch
 
     def _evaluate(self) -> None:
-        """Measures the valid split, and keeps the model if it is the best so far."""
+        """Measures the valid split, and keeps the model if it is the best so far; averaged, if the recipe says so."""
         self._write_pending()
+        with self.average.in_place() if self.average is not None else nullcontext():
+            self._evaluate_weights()
+
+    def _evaluate_weights(self) -> None:
         update = self.progress.update
         losses = evaluate(self.accelerator, self.module, self.valid.in_order(), progress=self._done())
         is_best = self.progress.best_loss is None or losses["loss"] < self.progress.best_loss
@@ -232,7 +242,7 @@ class _Trainer:
         self.progress = replace(self.progress, finished=finished)
         if self.metrics is not None:
             self.metrics.flush()
-            path = save_checkpoint(self.folder.checkpoints, self.model, self.optimizer, self.progress)
+            path = save_checkpoint(self.folder.checkpoints, self.model, self.optimizer, self.progress, self.average)
             self.tell(Saved(self.progress.update, path))
         self._lap()
 
@@ -309,7 +319,7 @@ class _Trainer:
                 f"{newest} saw {progress.batches // max(progress.update, 1)} batches an update; accumulate x processes "
                 f"is {self.batches_an_update} now: set train.accumulate so that it is the same"
             )
-        load_checkpoint(newest, self.model, self.optimizer)
+        load_checkpoint(newest, self.model, self.optimizer, self.average)
         return progress
 
     def _tell_start(self) -> None:

@@ -30,12 +30,14 @@ class SummedLosses(nn.Module):
         model: Generator,
         *,
         objective: ObjectiveConfig | None = None,
+        label_smoothing: float = 0.0,
         compile_losses: bool = False,
         shapes: int = 1,
     ) -> None:
         super().__init__()
         self.model = model
         self.objective = objective or ObjectiveConfig()
+        self.label_smoothing = label_smoothing
         self.names: list[str] = []
         """The loss terms, in the order of the totals' rows; known after the first batch."""
         self.figures: set[str] = set()
@@ -45,8 +47,13 @@ class SummedLosses(nn.Module):
             model.compile_for_training()
 
     def forward(self, batch: TokenBatch, progress: float) -> tuple[Tensor, Tensor]:
-        """All nats of a batch as one differentiable number, and (terms, 2) float64: nats and count of each term."""
-        terms = self.model.losses(batch, LossContext(progress, self.objective.tau_of_rows(batch.seeds)))
+        """All nats of a batch as one differentiable number, and (terms, 2) float64: nats and count of each term.
+
+        While training, labels are smoothed if they are to be.
+        """
+        smoothing = self.label_smoothing if self.training else 0.0
+        tau = self.objective.tau_of_rows(batch.seeds)
+        terms = self.model.losses(batch, LossContext(progress, tau, smoothing))
         self.names, self.figures = list(terms), {name for name, term in terms.items() if term.is_figure}
         assert TOKEN_TERM in terms
         loss = torch.stack([term.nats for term in terms.values() if not term.is_figure]).sum()
