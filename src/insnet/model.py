@@ -1,7 +1,6 @@
 """A model as its user sees it: keywords in, text out."""
 
 import itertools
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -11,21 +10,23 @@ from typing import Any, overload
 import torch
 
 from insnet.decoding.config import GenerationConfig
+from insnet.decoding.job import Job
 from insnet.decoding.request import Request, blanks, required_words
+from insnet.decoding.rerank import best_of_orders
+from insnet.decoding.revise import revised
 from insnet.decoding.trace import TraceStep, log_prob_of_steps
 from insnet.decoding.write import Scribe, Written
 from insnet.families.generator import Generator
 from insnet.families.storage import load_model
 from insnet.files import read_json_object
 from insnet.insertion.constraints import Lexicon
-from insnet.randomness import mix, uniform
+from insnet.randomness import mix
 from insnet.text.batching import TokenBatch
 from insnet.text.spellings import same_letters
 from insnet.text.tokenizer import UNK, Tokenizer
 
 GENERATION_FILE = "generation_config.json"
-_PERMUTATION_NOISE, _SAMPLE_NOISE, _SCORE_NOISE, _ATTEMPT_NOISE = 401, 402, 403, 404
-_ORDERS_TRIED = 8  # keyword orders tried when any order will do
+_SCORE_NOISE = 403
 _ROUNDS_FOR_DIFFERENT = 4  # rounds of fresh samples in search of texts that differ
 
 
@@ -39,9 +40,9 @@ class Result:
     tokens: int
     """Tokens of the text."""
     steps: int
-    """Rounds of insertion."""
+    """Rounds of insertion, and of removal if the text was revised."""
     log_prob: float
-    """Of the whole trajectory under the untruncated model."""
+    """Of the whole trajectory under the untruncated model; of a revised text, of all insertions, removed ones too."""
     finished: bool
     """False if the text was cut off at the token limit."""
     seed: int
@@ -50,7 +51,8 @@ class Result:
 
     @cached_property
     def trace(self) -> list[dict[str, Any]]:
-        """One entry a step: {"step", "insert": [[slot, piece, log_prob], ...], "delete": [], "text"}."""
+        """One entry a step: {"step", "insert": [[slot, piece, log_prob], ...], "delete": [[place, piece], ...],
+        "text"}; what is deleted goes first, so slots are those of the text without it."""
         return self.replay()
 
     def as_dict(self, *, trace: bool = False) -> dict[str, Any]:
@@ -130,11 +132,14 @@ class Model:
         return self._answer([Request(required_words(keywords)) for keywords in keyword_lists], [job.seed], job)
 
     def stream(self, keywords: Sequence[str], **options: Any) -> Iterator[dict[str, Any]]:
-        """One trace entry a step, as the text grows; options of `generate_batch` but `any_order` and `accept`."""
-        for name in ("any_order", "accept"):
-            if options.get(name):
-                raise ValueError(f"{name} chooses among finished texts: it cannot be streamed; use generate")
+        """One trace entry a step, as the text grows.
+
+        Options are those of `generate_batch`, but for what chooses among finished texts: `any_order`, `accept`,
+        `candidates`, `revise`.
+        """
         job = self.job(**options)
+        for name in job.choices():
+            raise ValueError(f"{name} chooses among finished texts: it cannot be streamed; use generate")
         request = job.bounded(Request(required_words(keywords)))
         for step, text in self.scribe.stream(request, job.seed, job.config):
             if not step.is_last:
@@ -155,13 +160,18 @@ class Model:
         unknown = sum(token == UNK for token in ids)
         return Score(text, log_prob, len(ids), -log_prob / len(ids), is_exact, unknown)
 
-    def job(self, **options: Any) -> "Job":
+    def job(self, **options: Any) -> Job:
         """What a call with these options asks of this model, checked."""
         job = Job.of(self.generation, **options)
         if job.config.mode == "parallel" and not self.family.traits.inserts_in_layers:
             raise ValueError(
                 f"mode is 'parallel', but a model of the family {type(self.family).__name__} inserts one by one; "
                 "use 'sequential'"
+            )
+        if job.config.revise and not self.family.traits.fills_blanks:
+            raise ValueError(
+                f"revise is {job.config.revise}, but a model of the family {type(self.family).__name__} only appends; "
+                "use 0"
             )
         return job
 
@@ -182,7 +192,7 @@ class Model:
                 break
         return [*different.values(), *results][:num_samples]  # equal texts only where the model has no others to offer
 
-    def _answer(self, requests: Sequence[Request], seeds: Sequence[int], job: "Job") -> list[Result]:
+    def _answer(self, requests: Sequence[Request], seeds: Sequence[int], job: Job) -> list[Result]:
         """One result for each pair of request and seed; pairs whose text is refused are tried with another seed."""
         missing = dict(enumerate((job.bounded(request), seed) for request in requests for seed in seeds))
         found: dict[int, Result] = {}
@@ -195,128 +205,69 @@ class Model:
                 return [found[number] for number in sorted(found)]
         raise ValueError(_told_refusal([request for request, _ in missing.values()], job.attempts, len(found)))
 
-    def _draw(self, pairs: Sequence[tuple[Request, int]], job: "Job") -> list[Result | None]:
-        """The best text of each pair, among those of several orders if any will do; None if none was accepted."""
-        choices = [_orders(request, seed) if job.any_order else [request] for request, seed in pairs]
+    def _draw(self, pairs: Sequence[tuple[Request, int]], job: Job) -> list[Result | None]:
+        """The best text of each pair, among those of several orders and seeds, then revised; None if none was
+        accepted."""
+        drafts = [job.drafts(request, seed) for request, seed in pairs]
+        flat = [draft for orders in drafts for order in orders for draft in order]
         written = iter(
             self.scribe.write(
-                [order for orders in choices for order in orders],
-                [seed for orders, (_, seed) in zip(choices, pairs, strict=True) for _ in orders],
+                [request for request, _ in flat],
+                [seed for _, seed in flat],
                 job.config,
                 batch_size=job.batch_size,
-                on_written=job.on_written,
+                on_written=_in_wholes(job.on_written, len(pairs), len(flat)),
             )
         )
-        results: list[Result | None] = []
-        for orders, (_, seed) in zip(choices, pairs, strict=True):
-            texts = itertools.islice(written, len(orders))
-            accepted = [each for each in texts if job.accept is None or job.accept(each.text)]
-            results.append(self._result(max(accepted, key=_log_prob_per_step), seed) if accepted else None)
-        return results
+        groups = [
+            [[text for text in itertools.islice(written, len(order)) if job.accepts(text.text)] for order in orders]
+            for orders in drafts
+        ]
+        seeds = [seed for _, seed in pairs]
+        best = best_of_orders(self.scribe, groups, seeds, job.config)
+        found = {place: text for place, text in enumerate(best) if text is not None}
+        own_seeds = [seeds[place] for place in found]
+        final = dict(zip(found, revised(self.scribe, list(found.values()), own_seeds, job), strict=True))
+        return [self._result(final[place], seed) if place in final else None for place, seed in enumerate(seeds)]
 
     def _result(self, written: Written, seed: int) -> Result:
-        inserted = sum(len(step.inserts) for step in written.steps)
         return Result(
             keywords=written.request.phrases(),
             text=written.text,
             tokens=written.tokens,
             steps=len(written.steps) - 1,  # the last one only stops
             log_prob=log_prob_of_steps(written.steps),
-            finished=inserted < written.request.max_tokens,
+            finished=written.inserted < written.request.max_tokens,
             seed=seed,
             replay=partial(self._trace, written),
         )
 
     def _trace(self, written: Written) -> list[dict[str, Any]]:
-        grown = zip(written.steps, written.texts(self.tokenizer), strict=True)
-        return [self._trace_entry(step, text) for step, text in grown if not step.is_last]
+        """What was inserted and removed; a removed token is looked up in the text before its step."""
+        entries, replay = [], written.start.after(())
+        for step in written.steps:
+            removed = [[place, self.tokenizer.piece(replay.tokens[place][0])] for place in step.deletes]
+            replay.apply(step)
+            entries.append({**self._trace_entry(step, replay.text(self.tokenizer)), "delete": removed})
+        return entries[:-1]  # the last one only stops
 
     def _trace_entry(self, step: TraceStep, text: str) -> dict[str, Any]:
         inserts = [[slot, self.tokenizer.piece(token), log_prob] for slot, token, log_prob in step.inserts]
         return {"step": step.number, "insert": inserts, "delete": [], "text": text}
 
 
-@dataclass(frozen=True)
-class Job:
-    """One call's options, checked."""
+def _in_wholes(on_written: Callable[[int], None] | None, wholes: int, parts: int) -> Callable[[int], None] | None:
+    """What is to be called with parts that are done, if the other is to hear of wholes."""
+    if on_written is None:
+        return None
+    done = 0
 
-    config: GenerationConfig
-    seed: int
-    banned: tuple[str, ...]
-    any_order: bool
-    accept: Callable[[str], bool] | None
-    attempts: int
-    batch_size: int
-    on_written: Callable[[int], None] | None
+    def hear(count: int) -> None:
+        nonlocal done
+        before, done = done * wholes // parts, done + count
+        on_written(done * wholes // parts - before)
 
-    @classmethod
-    def of(
-        cls,
-        generation: GenerationConfig,
-        *,
-        seed: int | None = None,
-        length: tuple[int | None, int | None] | None = None,
-        banned: Sequence[str] = (),
-        any_order: bool = False,
-        accept: Callable[[str], bool] | None = None,
-        attempts: int = 20,
-        batch_size: int = 64,
-        on_written: Callable[[int], None] | None = None,
-        **settings: Any,
-    ) -> "Job":
-        for name, number in (("batch_size", batch_size), ("attempts", attempts)):
-            if number < 1:
-                raise ValueError(f"{name} is {number}; expected 1 or more")
-        if accept is not None and not callable(accept):
-            raise ValueError(f"accept is {accept!r}; expected a function from a text to True or False")
-        if isinstance(banned, str):
-            raise ValueError(f"banned came as one string {banned!r}; expected a list of words, like [{banned!r}]")
-        if seed is not None and not -(2**63) <= seed < 2**63:
-            raise ValueError(f"seed is {seed}; expected a whole number of at most 64 bits")
-        if length is not None:
-            if not isinstance(length, tuple | list) or len(length) != 2:
-                raise ValueError(f"length is {length!r}; expected the fewest and the most words, like (8, 40)")
-            least, most = length
-            settings = {**settings, **({} if least is None else {"min_words": least})}
-            settings = {**settings, **({} if most is None else {"max_words": most})}
-        config = GenerationConfig.of({**vars(generation), **settings})
-        seed = secrets.randbits(31) if seed is None else seed
-        if not 0 <= seed < 2**63:
-            raise ValueError(f"seed is {seed}; expected a whole number from 0 to {2**63 - 1}")
-        return cls(config, seed, tuple(banned), any_order, accept, attempts, batch_size, on_written)
-
-    def bounded(self, request: Request) -> Request:
-        """The request within this call's bounds."""
-        limits = self.config
-        return replace(
-            request,
-            min_words=limits.min_words,
-            max_words=limits.max_words,
-            max_tokens=limits.max_tokens,
-            banned=self.banned,
-        )
-
-    def sample_seed(self, number: int) -> int:
-        """The seed of a sample; the first is the call's own, so that one sample equals a call without samples."""
-        return self.seed if number == 0 else int(mix(_SAMPLE_NOISE, self.seed, number))
-
-    @staticmethod
-    def attempt_seed(seed: int, attempt: int) -> int:
-        """The seed of an attempt; the first is the text's own, so that a filter changes only what it refuses."""
-        return seed if attempt == 0 else int(mix(_ATTEMPT_NOISE, seed, attempt)) & (2**63 - 1)
-
-
-def _orders(request: Request, seed: int) -> list[Request]:
-    """The request with its stretches in some orders, the given one first; all of them if they are few."""
-    required = request.required
-    if len(required) <= 3:
-        orders = list(itertools.permutations(required))
-    else:
-        keys = [
-            uniform(_PERMUTATION_NOISE, seed, number, torch.arange(len(required))) for number in range(_ORDERS_TRIED)
-        ]
-        orders = [required, *(tuple(required[place] for place in key.argsort().tolist()) for key in keys[1:])]
-    return [replace(request, required=order) for order in dict.fromkeys(orders)]
+    return hear
 
 
 def _told_refusal(refused: Sequence[Request], attempts: int, accepted: int) -> str:
@@ -329,10 +280,6 @@ def _told_refusal(refused: Sequence[Request], attempts: int, accepted: int) -> s
         f"accept refused all {attempts} texts drawn {whose}{several}; "
         "loosen it, raise attempts or change the required words, which it sees too"
     )
-
-
-def _log_prob_per_step(written: Written) -> float:
-    return log_prob_of_steps(written.steps) / len(written.steps)
 
 
 def load_folder(folder: Path, device: str = "auto") -> Model:

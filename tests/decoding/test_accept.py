@@ -3,7 +3,7 @@
 import pytest
 from small_models import small_model
 
-from insnet.model import Job
+from insnet.decoding.job import Job
 from insnet.text.refused_words import RefusedWords
 
 LISTS = [["captain", "ship"], ["bread"], [], ["goat", "hat", "garden"], ["ship", "captain"], ["rope"]]

@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from insnet.decoding.config import GenerationConfig
+from insnet.decoding.job import Job
 from insnet.decoding.request import Request, required_words
 from insnet.decoding.write import Written
 from insnet.evaluate import Task
-from insnet.model import Job, Model
+from insnet.model import Model
 from insnet.text.stop_words import is_stop_word
 from insnet.text.tokenizer import EOS, Tokenizer
 from insnet.text.words import MARK, split

@@ -10,6 +10,7 @@ from typing import Any
 STOPPING_RULES = ("rehearsed", "counted", "threshold", "sampled", "cumulative")
 SLOT_CHOICES = ("nucleus", "argmax")
 MODES = ("sequential", "parallel")
+CANDIDATE_CHOICES = ("consensus", "likelihood")
 CONFLICTS = ("allowed", "same_token", "neighbours")
 
 
@@ -57,6 +58,18 @@ class GenerationConfig:
     """Never write a run of so many tokens twice; 0 allows it."""
     repetition_penalty: float = 1.0
     """Divides the probability of a token for each time it is on the canvas; 1 leaves it alone."""
+    candidates: int = 1
+    """Texts written for one, of which the best is kept."""
+    candidate_choice: str = "consensus"
+    """Which candidate is the best: the one that has most words and runs of words in common with the others
+    (`consensus`); the one with the highest likelihood an insertion (`likelihood`)."""
+    candidate_orders: int = 2
+    """Insertion orders over which a likelihood is averaged; a left-to-right model needs none."""
+    revise: int = 0
+    """Rounds of revision: the inserted words that the model finds least likely, given all the rest, are removed and as
+    many tokens written in their stead; kept if the text becomes likelier."""
+    revise_share: float = 0.2
+    """Share of the inserted words that one round of revision replaces, one at least."""
     mode: str = "sequential"
     """`sequential` inserts one token a round, `parallel` one in each of several slots."""
     parallel_mass: float = 0.7
@@ -82,8 +95,9 @@ class GenerationConfig:
         _one_of("stopping", self.stopping, STOPPING_RULES)
         _one_of("slot_choice", self.slot_choice, SLOT_CHOICES)
         _one_of("mode", self.mode, MODES)
+        _one_of("candidate_choice", self.candidate_choice, CANDIDATE_CHOICES)
         _one_of("conflicts", self.conflicts, CONFLICTS)
-        for name in ("slot_mass", "top_p", "typical_p", "parallel_mass", "round_share"):
+        for name in ("slot_mass", "top_p", "typical_p", "revise_share", "parallel_mass", "round_share"):
             _check(name, getattr(self, name), 0 < getattr(self, name) <= 1, "a share above 0 and up to 1")
         _check("min_p", self.min_p, 0 <= self.min_p <= 1, "a share from 0 to 1")
         _check("count_quantile", self.count_quantile, 0 < self.count_quantile < 1, "a share between 0 and 1")
@@ -92,9 +106,9 @@ class GenerationConfig:
         _check("temperature", self.temperature, 0 < self.temperature < math.inf, "a number above 0 (greedy: top_k = 1)")
         _check("repetition_penalty", self.repetition_penalty, self.repetition_penalty >= 1, "1 or more")
         _check("confidence", self.confidence, 0 <= self.confidence < 1, "a probability from 0 up to 1")
-        for name in ("top_k", "min_words", "no_repeat_ngram", "rounds", "slot_need", "polish"):
+        for name in ("top_k", "min_words", "no_repeat_ngram", "rounds", "slot_need", "polish", "revise"):
             _check(name, getattr(self, name), getattr(self, name) >= 0, "0 or more")
-        for name in ("rehearsals", "max_tokens", "max_words"):
+        for name in ("rehearsals", "candidates", "candidate_orders", "max_tokens", "max_words"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
         if self.min_words > self.max_words:
             raise ValueError(f"min_words {self.min_words} is above max_words {self.max_words}")

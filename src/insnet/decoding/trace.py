@@ -20,6 +20,9 @@ class TraceStep:
     stop_log_prob: float
     """Of going on, or of stopping in the last step."""
     is_last: bool
+    deletes: tuple[int, ...] = ()
+    """Places of removed tokens in the text as it was before the step, the first token's being 0; they go before
+    anything is inserted."""
 
 
 @dataclass
@@ -31,8 +34,16 @@ class Replay:
 
     def apply(self, step: TraceStep) -> None:
         """Carries out one step."""
+        self.tokens = [pair for place, pair in enumerate(self.tokens) if place not in step.deletes]
         for shift, (slot, token, _) in enumerate(sorted(step.inserts, key=lambda insert: insert[0])):
             self.tokens.insert(slot + shift, (token, INSERTED))
+
+    def after(self, steps: Sequence[TraceStep]) -> "Replay":
+        """A copy of the text with some steps carried out."""
+        replay = Replay(self.required, list(self.tokens))
+        for step in steps:
+            replay.apply(step)
+        return replay
 
     def text(self, tokenizer: Tokenizer) -> str:
         """The text as printed: required stretches verbatim, the rest from its tokens."""
@@ -69,5 +80,5 @@ class Recorder:
 
 
 def log_prob_of_steps(steps: Sequence[TraceStep]) -> float:
-    """The log-probability of the whole trajectory under the untruncated model."""
+    """The log-probability of all insertions, and of stopping, under the untruncated model; removals have none."""
     return sum(step.stop_log_prob + sum(log_prob for _, _, log_prob in step.inserts) for step in steps)

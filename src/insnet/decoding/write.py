@@ -30,9 +30,18 @@ class Written:
     start: Replay
     """The text before the first step."""
 
+    @property
+    def inserted(self) -> int:
+        """Tokens of the text that were not given."""
+        return self.tokens - len(self.start.tokens)
+
+    def end(self) -> Replay:
+        """The text after the last step."""
+        return self.start.after(self.steps)
+
     def texts(self, tokenizer: Tokenizer) -> Iterator[str]:
         """The text after each step."""
-        replay = Replay(self.start.required, list(self.start.tokens))
+        replay = self.start.after(())
         for step in self.steps:
             replay.apply(step)
             yield replay.text(tokenizer)
@@ -74,38 +83,41 @@ class Scribe:
             replay.apply(newest)
             yield newest, replay.text(self.tokenizer)
 
+    def finish(self, request: Request, start: Replay, steps: Sequence[TraceStep]) -> Written:
+        """The text that some steps make of a start, checked to hold everything required."""
+        replay = start.after(steps)
+        text = replay.text(self.tokenizer)
+        if self.family.traits.keeps_keywords and not request.is_kept_in(text):
+            raise RuntimeError(f"a required word was lost; please report this: {request.phrases()!r} gave {text!r}")
+        return Written(request, text, len(replay.tokens), tuple(steps), start)
+
+    def prompt(self, requests: Sequence[Request], seeds: Sequence[int]) -> Prompt:
+        """The prompt of a batch of requests, with the very seeds given."""
+        device = next(self.family.parameters()).device
+        return prompt_of_requests(requests, seeds, self.tokenizer, self.lexicon, device)
+
     def _write_batch(
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
     ) -> list[Written]:
         start, recorder = self._prompt(requests, seeds, config)
         for step in decode(self.family, start, Chooser(config, self.lexicon)):
             recorder.add(step)
-        return [self._finish(start, row, request, recorder) for row, request in enumerate(requests)]
+        rows = zip(requests, recorder.steps_of_row, strict=True)
+        return [
+            self.finish(request, self._start(start, row, request), steps) for row, (request, steps) in enumerate(rows)
+        ]
 
     def _prompt(
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
     ) -> tuple[Prompt | State, Recorder]:
         """Where to start from: a state if the length was asked of one, which saves encoding the prompt twice."""
-        device = next(self.family.parameters()).device
-        own_seeds = [_seed_of_request(request, seed) for request, seed in zip(requests, seeds, strict=True)]
-        prompt = prompt_of_requests(requests, own_seeds, self.tokenizer, self.lexicon, device)
+        prompt = self.prompt(requests, [seed_of_request(*pair) for pair in zip(requests, seeds, strict=True)])
         start: Prompt | State = prompt
         if config.stopping == "counted" or self.family.is_told_its_length:
             start = counted(self.family, prompt, Chooser(config, self.lexicon))
         elif config.stopping == "rehearsed":
             start = rehearsed(self.family, prompt, Chooser(config, self.lexicon))
         return start, Recorder.of(prompt)
-
-    def _finish(self, given: Prompt | State, row: int, request: Request, recorder: Recorder) -> Written:
-        steps = tuple(recorder.steps_of_row[row])
-        start = self._start(given, row, request)
-        replay = Replay(start.required, list(start.tokens))
-        for step in steps:
-            replay.apply(step)
-        text = replay.text(self.tokenizer)
-        if self.family.traits.keeps_keywords and not request.is_kept_in(text):
-            raise RuntimeError(f"a required word was lost; please report this: {request.phrases()!r} gave {text!r}")
-        return Written(request, text, len(replay.tokens), steps, start)
 
     def _start(self, given: Prompt | State, row: int, request: Request) -> Replay:
         """The text before the first step: what was given, or nothing if the family plans instead of keeping."""
@@ -116,7 +128,7 @@ class Scribe:
         return Replay(request.required, list(zip(tokens, origins, strict=True)))
 
 
-def _seed_of_request(request: Request, seed: int) -> int:
+def seed_of_request(request: Request, seed: int) -> int:
     """The seed of a row: noise shared by all texts of a call would make them alike, word by word."""
     phrases = "\n".join(request.phrases()).encode("utf-8", "surrogatepass")
     return int(mix(_REQUEST_NOISE, seed, zlib.crc32(phrases)))

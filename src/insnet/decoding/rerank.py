@@ -1,0 +1,156 @@
+"""The best of several texts for one request: the one most of the others agree with, or the likeliest."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import torch
+
+from insnet.decoding.config import GenerationConfig
+from insnet.decoding.trace import log_prob_of_steps
+from insnet.decoding.write import Scribe, Written, seed_of_request
+from insnet.insertion.canvas import INSERTED
+from insnet.randomness import mix
+from insnet.text.batching import TokenBatch
+
+_ORDER_NOISE = 601
+_MOST_LOGITS = 1 << 25  # of one chunk: its tokens times the vocabulary, 128 MiB in float32
+_LONGEST_RUN = 4  # words of the runs that texts are compared by, as in BLEU-4
+
+
+def best_of_orders(
+    scribe: Scribe, groups: Sequence[Sequence[Sequence[Written]]], seeds: Sequence[int], config: GenerationConfig
+) -> list[Written | None]:
+    """The best text for each request, from the candidates of every order of its words; None where there is none.
+
+    Texts of one order are compared as the config says, those of several by likelihood: words in another order have
+    little in common, and the question is which order reads best.
+    """
+    sizes = [len(orders) for orders in groups]
+    seeds_of_orders = [seed for seed, size in zip(seeds, sizes, strict=True) for _ in range(size)]
+    best = iter(best_of(scribe, list(itertools.chain.from_iterable(groups)), seeds_of_orders, config))
+    of_orders = [[text for text in itertools.islice(best, size) if text is not None] for size in sizes]
+    return best_of(scribe, of_orders, seeds, replace(config, candidate_choice="likelihood"))
+
+
+def best_of(
+    scribe: Scribe, groups: Sequence[Sequence[Written]], seeds: Sequence[int], config: GenerationConfig
+) -> list[Written | None]:
+    """The best text of each group of candidates, the first of equals; None where there is none."""
+    if config.candidate_choice == "consensus":
+        scores = [agreement([written.text for written in group]) for group in groups]
+    else:
+        scores = _likelihoods_of_groups(scribe, groups, seeds, config.candidate_orders)
+    return [
+        group[max(range(len(group)), key=own.__getitem__)] if group else None
+        for group, own in zip(groups, scores, strict=True)
+    ]
+
+
+def agreement(texts: Sequence[str]) -> list[float]:
+    """How much each text has in common with the others on average: minimum-Bayes-risk choice for BLEU.
+
+    >>> [round(score, 2) for score in agreement(["a cat sat", "a cat sat down", "the dog ran"])]
+    [0.58, 0.6, 0.29]
+    """
+    runs = [_count_runs(text.lower().split()) for text in texts]
+    if len(texts) < 2:
+        return [0.0] * len(texts)
+    return [
+        fmean(_overlap(own, other) for index, other in enumerate(runs) if index != place)
+        for place, own in enumerate(runs)
+    ]
+
+
+_Runs = list[Counter[tuple[str, ...]]]
+
+
+def _count_runs(words: Sequence[str]) -> _Runs:
+    """How often each run of 1, 2, ... words occurs."""
+    sizes = range(1, _LONGEST_RUN + 1)
+    return [Counter(zip(*(words[first:] for first in range(size)), strict=False)) for size in sizes]
+
+
+def _overlap(own: _Runs, other: _Runs) -> float:
+    """BLEU of one text against another, one added to every count so that short texts have a score too."""
+    precisions = [((mine & its).total() + 1) / (mine.total() + 1) for mine, its in zip(own, other, strict=True)]
+    brevity = min(0.0, 1 - other[0].total() / max(own[0].total(), 1))
+    return math.exp(fmean(map(math.log, precisions)) + brevity)
+
+
+def _likelihoods_of_groups(
+    scribe: Scribe, groups: Sequence[Sequence[Written]], seeds: Sequence[int], orders: int
+) -> list[list[float]]:
+    """Of every text of every group, scored together; a group of one needs no score."""
+    counts = [len(group) if len(group) > 1 else 0 for group in groups]
+    texts = [written for group, count in zip(groups, counts, strict=True) for written in group[:count]]
+    own_seeds = [seed for seed, count in zip(seeds, counts, strict=True) for _ in range(count)]
+    scores = iter(likelihoods(scribe, texts, own_seeds, orders))
+    return [
+        [next(scores) for _ in range(count)] or [0.0] * len(group) for group, count in zip(groups, counts, strict=True)
+    ]
+
+
+def likelihoods(scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], orders: int) -> list[float]:
+    """The log-likelihood of each text an insertion, given its required words: exact, or a bound averaged over orders.
+
+    The orders are a function of the seed, not of the text, so that candidates meet the same luck. A model that was
+    told its length answers for that number too: texts of one length all pay the same for it.
+    """
+    if scribe.family.traits.exact_likelihood:
+        return [log_prob_of_steps(written.steps) / len(written.steps) for written in texts]
+    rows = [
+        Given.of(written, int(mix(_ORDER_NOISE, seed_of_request(written.request, seed), number)))
+        for written, seed in zip(texts, seeds, strict=True)
+        for number in range(orders)
+    ]
+    scores = log_likelihoods(scribe, rows)
+    means = [fmean(scores[first : first + orders]) for first in range(0, len(scores), orders)]
+    return [mean / max(written.inserted, 1) for mean, written in zip(means, texts, strict=True)]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A text, of which some is given, to be scored along one order."""
+
+    tokens: list[int]
+    is_given: list[bool]
+    seed: int
+
+    @classmethod
+    def of(cls, written: Written, seed: int) -> "Given":
+        """A finished text with its required words given."""
+        tokens = written.end().tokens
+        return cls([token for token, _ in tokens], [origin != INSERTED for _, origin in tokens], seed)
+
+
+@torch.no_grad()
+def log_likelihoods(scribe: Scribe, rows: Sequence[Given]) -> list[float]:
+    """The log-likelihood bound of each row given what is given, in chunks of like length that fit into memory."""
+    family, starts_word = scribe.family, scribe.lexicon.starts_word.cpu()
+    device = next(family.parameters()).device
+    scores: dict[int, float] = {}
+    for chunk in _chunks([len(row.tokens) + 2 for row in rows], _MOST_LOGITS // len(starts_word)):
+        batch = TokenBatch.of(
+            [rows[index].tokens for index in chunk],
+            starts_word=starts_word,
+            given=[rows[index].is_given for index in chunk],
+            seeds=[rows[index].seed for index in chunk],
+        )
+        scores.update(zip(chunk, family.log_likelihood(batch.to(device)).tolist(), strict=True))
+    return [scores[index] for index in range(len(rows))]
+
+
+def _chunks(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
+    """All indices in chunks of like size, none taking more than `most` once padded, but for rows that do so alone."""
+    chunk: list[int] = []
+    for index in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if chunk and (len(chunk) + 1) * sizes[index] > most:
+            yield chunk
+            chunk = []
+        chunk.append(index)
+    if chunk:
+        yield chunk

@@ -1,0 +1,240 @@
+"""A second pass over finished texts: what it may remove, what it writes, and a trace that stays true."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from small_models import KINDS, offers, prompt_of, small_model
+
+from insnet.decoding import revise
+from insnet.decoding.config import GenerationConfig
+from insnet.decoding.request import Request, blanks, required_words
+from insnet.decoding.rerank import likelihoods, log_likelihoods
+from insnet.decoding.revise import Rules, inserted_words, lacking, remaining
+from insnet.insertion.canvas import INSERTED
+from insnet.insertion.offsets import offsets_of_order
+from insnet.text.words import contains_in_order
+
+LISTS = [["captain", "ship"], [], ["girl", "song", "old garden"], ["bread", "C++", "🙂"]]
+HOT = {"top_k": 0, "slot_mass": 1.0, "min_words": 8}
+TOLD = {"count_head": 20, "length_conditioned": True}
+
+
+@pytest.fixture(params=KINDS)
+def model(request):
+    return small_model("insnet", request.param)
+
+
+def written(model, requests, seed=0, **settings):
+    job = model.job(seed=seed, **settings)
+    requests = [r if isinstance(r, Request) else job.bounded(Request(required_words(r))) for r in requests]
+    return model.scribe.write(requests, [seed] * len(requests), job.config)
+
+
+# ---- which words go ----
+
+
+def test_inserted_words_are_whole_and_never_required(model):
+    starts = model.tokenizer.starts_word
+    for text in written(model, LISTS * 5, **HOT):
+        tokens = text.end().tokens
+        words = inserted_words(tokens, starts)
+        places = [place for word in words for place in word]
+        assert places == [place for place, (_, origin) in enumerate(tokens) if origin == INSERTED]
+        for word in words:
+            assert word.start == 0 or starts[tokens[word.start][0]] or tokens[word.start - 1][1] != INSERTED
+            assert not any(starts[tokens[place][0]] for place in word[1:])
+            after = word.stop
+            assert after == len(tokens) or tokens[after][1] != INSERTED or starts[tokens[after][0]]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("told", [{}, TOLD])
+def test_a_words_fitness_is_the_probability_that_it_is_put_back(told):
+    """Leave-one-out, against the offers of a canvas that lacks the word: go on, slot, token, stop."""
+    model = small_model("insnet", "word", **told)
+    text = written(model, [["captain", "ship"]], **HOT)[0]
+    tokens = text.end().tokens
+    for word in inserted_words(tokens, model.tokenizer.starts_word):
+        found = log_likelihoods(model.scribe, [lacking(tokens, word)])[0]
+        prompt = remaining(prompt_of(model, [text.request]), [text], [list(word)])
+        state = model.family.start(prompt)
+        offered = offers(model.family, state)
+        slot, token = word.start, tokens[word.start][0]
+        expected = float(offered["slots"][0, slot] + offered["tokens"][0, slot, token])
+        if told:
+            expected += float(model.family.count_log_probs(state)[0, 1])
+        else:
+            go_on = math.log(-math.expm1(float(offered["stop"][0])))
+            expected += go_on + _stop_after(model, tokens, word)
+        assert found == pytest.approx(expected)
+
+
+def _stop_after(model, tokens, word):
+    """The log-probability of stopping once the word stands in its place, having been inserted last."""
+    order = [0, len(tokens) + 1, *(p + 1 for p in range(len(tokens)) if p not in word), *(p + 1 for p in word)]
+    ids = torch.tensor([1, *(token for token, _ in tokens), 2])[torch.tensor(order)][None]
+    encoded = model.family.encoder(model.family.embedding(ids), offsets_of_order(torch.tensor([order])))
+    return float(model.family.stop_log_probs(encoded[:, -1])[0])
+
+
+def test_the_least_likely_words_are_removed(model):
+    for text in written(model, LISTS, **HOT):
+        prompt = prompt_of(model, [text.request])
+        config = GenerationConfig(revise_share=0.3, no_repeat_ngram=0, no_adjacent_repeats=False)
+        gone = revise._least_likely(model.scribe, [text], prompt, config)[0]
+        tokens = text.end().tokens
+        words = inserted_words(tokens, model.tokenizer.starts_word)
+        fitness = [log_likelihoods(model.scribe, [lacking(tokens, word)])[0] / len(word) for word in words]
+        kept = [score for word, score in zip(words, fitness, strict=True) if word.start not in gone]
+        removed = {word: score for word, score in zip(words, fitness, strict=True) if word.start in gone}
+        assert sorted(place for word in removed for place in word) == gone
+        assert len(removed) == math.ceil(0.3 * len(words))
+        may_glue = [score for score in kept if score < max(removed.values())]
+        assert len(may_glue) <= len(text.request.required) * 2  # only beside required words a worse one may stay
+
+
+def test_words_between_what_must_not_meet_stay():
+    """A required 3 and an inserted .14 would read 3.14; new and york are banned together."""
+    model = small_model("insnet", "word")
+    of = {surface: token for token, surface in enumerate(model.tokenizer._surfaces)}
+    request = Request(required_words(["3"]), banned=("old ship",))
+    rules = Rules.of(model.scribe.lexicon, GenerationConfig(), prompt_of(model, [request]), 0)
+    joins = next(s for s in of if s.startswith("￭") and not model.scribe.lexicon.may_follow_required[of[s]])
+    tokens = [(of.get("3", 4), 0), (of["the"], -1), (of[joins], -1), (of["old"], -1)]
+    tokens += [(of["the"], -1), (of["ship"], -1), (of["a"], -1), (of["ship"], -1)]
+    faults = rules.faults(tokens)
+    assert not faults
+    whole = [range(place, place + 1) for place in range(1, len(tokens))]
+    for word, is_free in ((1, False), (2, True), (4, False), (6, False)):
+        gone = revise._chosen(tokens, [whole[word - 1]], rules, 1.0)
+        assert gone == ([word] if is_free else []), word
+
+
+# ---- what is written in their stead ----
+
+
+def test_the_remaining_canvas_keeps_closed_slots_and_required_words(model):
+    parts = [blanks("The ___ sold ___ at the market."), Request(required_words(["old garden", "C++"]))]
+    requests = [replace(request, min_words=12) for request in parts]
+    texts = written(model, requests, **HOT)
+    gone = [[word.start for word in inserted_words(t.end().tokens, [True] * 9999)][:2] for t in texts]
+    given = prompt_of(model, requests)
+    prompt = remaining(given, texts, gone)
+    for row, text in enumerate(texts):
+        assert int(prompt.canvas.length[row]) == text.tokens  # two less, and <bos> and <eos>
+        assert _given_places(prompt.canvas, row) == _given_places(given.canvas, row)
+        assert prompt.canvas.closed_after[row].sum() == given.canvas.closed_after[row].sum()
+        assert int(prompt.constraints.insertions[row]) == 2
+        assert int(prompt.constraints.max_tokens[row]) == text.request.max_tokens - (text.inserted - 2)
+
+
+def _given_places(canvas, row):
+    """(token, origin, closed) of <bos> and of what was given."""
+    columns = (values[row].tolist() for values in (canvas.tokens, canvas.origin, canvas.closed_after))
+    return [entry for place, entry in enumerate(zip(*columns, strict=True)) if place == 0 or entry[1] != INSERTED]
+
+
+@pytest.mark.parametrize("told", [{}, TOLD])
+def test_as_many_tokens_are_written_as_were_removed_and_the_rest_stays(told):
+    model = small_model("insnet", "bpe", **told)
+    longer = written(model, LISTS * 3, seed=1, **HOT)
+    texts = [replace(text, request=replace(text.request, min_words=1)) for text in longer]  # nothing forces them on
+    gone = [
+        [place for word in inserted_words(t.end().tokens, model.tokenizer.starts_word)[::3] for place in word]
+        for t in texts
+    ]
+    config = model.job(**HOT).config
+    for text, places, new in zip(
+        texts, gone, revise._refilled(model.scribe, texts, gone, [5] * len(texts), config), strict=True
+    ):
+        assert new.tokens == text.tokens and new.request == text.request
+        kept = [pair for place, pair in enumerate(text.end().tokens) if place not in places]
+        left = iter(new.end().tokens)
+        assert all(pair in left for pair in kept)  # in order
+
+
+def test_a_revision_is_kept_where_it_is_likelier_and_accepted(model):
+    changed = 0
+    for number, keywords in enumerate(LISTS * 3):
+        options = {"seed": number, "stopping": "sampled", **HOT}
+        before = model.generate(keywords, **options)
+        after = model.generate(keywords, revise=1, **options)
+        if before.text == after.text:
+            continue
+        changed += 1
+        assert after.tokens >= before.tokens  # more only to reach min_words
+        steps = len(before.trace)
+        assert after.trace[:steps] == before.trace
+        assert after.trace[steps]["delete"] and not after.trace[steps]["insert"]
+        refused = model.generate(keywords, revise=1, accept=lambda text, own=after.text: text != own, **options)
+        assert refused.text == before.text
+    assert changed >= 3
+
+
+def test_revised_texts_are_likelier_round_by_round(model):
+    def bound(texts):
+        return likelihoods(model.scribe, texts, [3] * len(texts), 2)
+
+    texts = written(model, LISTS * 3, seed=3, stopping="sampled", **HOT)
+    job = model.job(seed=3, revise=1, stopping="sampled", **HOT)
+    for _ in range(3):
+        later = revise.revised(model.scribe, texts, [3] * len(texts), job)
+        for old, new, before, after in zip(texts, later, bound(texts), bound(later), strict=True):
+            assert after > before if old.text != new.text else old is new
+        texts = later
+    assert any(any(step.deletes for step in text.steps) for text in texts)
+
+
+def test_replaying_a_trace_with_removals_gives_the_text(model):
+    results = model.generate_batch(LISTS * 4, seed=8, revise=3, stopping="sampled", **HOT)
+    removals = 0
+    for keywords, result in zip(LISTS * 4, results, strict=True):
+        assert [entry["step"] for entry in result.trace] == list(range(1, result.steps + 1))
+        texts = [entry["text"] for entry in result.trace]
+        assert texts[-1] == result.text
+        assert all(contains_in_order(text, keywords) for text in texts)
+        removals += sum(len(entry["delete"]) for entry in result.trace)
+        net = sum(len(entry["insert"]) - len(entry["delete"]) for entry in result.trace)
+        given = sum(len(model.tokenizer.encode(" ".join(keyword.split()))) for keyword in keywords)
+        assert result.tokens == given + net
+    assert removals
+
+
+def test_bans_and_bounds_hold_after_revision(model):
+    options = {"seed": 2, "revise": 3, "revise_share": 0.5, "stopping": "sampled", "top_k": 0, "slot_mass": 1.0}
+    banned = ["the old", "ship", "a cold rain"]
+    for result in model.generate_batch(
+        [["captain"], ["girl", "song"], []] * 6, length=(4, 9), banned=banned, **options
+    ):
+        words = len(result.text.split())
+        assert 4 <= words <= 9 or not result.finished
+        assert not any(phrase in f" {result.text.lower()} " for phrase in (" ship ", " the old ", " a cold rain "))
+        ids = model.tokenizer.encode(result.text)
+        assert all(left != right for left, right in itertools.pairwise(ids))
+
+
+def test_blanks_stay_filled_and_the_text_around_them_is_kept(model):
+    text = "The ___ sold ___ at the market."
+    for result in model.infill(text, num_samples=6, seed=1, revise=2, revise_share=0.6, stopping="sampled"):
+        assert result.text.startswith("The ") and result.text.endswith(" at the market.")
+        middle = result.text.removeprefix("The ").removesuffix(" at the market.")
+        before, sold, after = middle.partition("sold")
+        assert before.strip() and sold and after.strip()
+
+
+def test_nothing_to_revise_changes_nothing(model):
+    plain = model.generate(["captain", "ship"], seed=1, min_words=0, max_words=2)
+    assert model.generate(["captain", "ship"], seed=1, min_words=0, max_words=2, revise=2) == plain
+
+
+def test_a_model_that_only_appends_cannot_revise():
+    with pytest.raises(ValueError, match="revise is 1, but a model of the family Autoregressive only appends"):
+        small_model("autoregressive", "word").generate(["ship"], revise=1)
+
+
+def test_a_text_under_revision_cannot_be_streamed(model):
+    with pytest.raises(ValueError, match="revise chooses among finished texts"):
+        next(model.stream(["ship"], revise=1))
