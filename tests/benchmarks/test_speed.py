@@ -42,6 +42,27 @@ def test_train_speed_has_the_published_names():
     json.dumps(detail, allow_nan=False)
 
 
+def test_layers_are_timed_over_insertions_one_by_one():
+    headline, detail = train_speed.measure(replace(TRAIN, tau=(math.inf, -math.inf)))
+    assert headline.keys() == {"train_step_ratio", "layered_over_sequential_n8", "layered_over_sequential_n64"}
+    rows = detail["lengths"]
+    seconds = {name: sum(row[f"{name}_seconds"] for row in rows) for name in ("layered", "sequential")}
+    assert headline["train_step_ratio"] == seconds["layered"] / seconds["sequential"]
+    assert headline["layered_over_sequential_n8"] == rows[0]["layered_seconds"] / rows[0]["sequential_seconds"]
+    assert all(row["finding_layers_seconds"] > 0 and 0.5 < row["layers_per_insertion"] < 1 for row in rows)
+    assert detail["settings"]["tau"] == ["inf", "-inf"]
+    json.dumps(detail, allow_nan=False)
+
+
+def test_the_timed_step_in_layers_finds_layers_and_learns_from_them(monkeypatch):
+    batch, model = train_speed.random_batch(TRAIN, 8), train_speed._model("insnet", TRAIN)
+    before = model.slot_head.weight.clone()
+    found, layers = [], model.objective.layers
+    monkeypatch.setattr(model.objective, "layers", lambda *given: found.append(layers(*given)) or found[-1])
+    train_speed.training_step(model, batch, TRAIN, torch.device("cpu"), tau=torch.full((16,), math.inf))()
+    assert found[0].max() < 6 and not torch.equal(before, model.slot_head.weight)
+
+
 def test_both_models_learn_from_the_same_tokens_in_a_whole_update():
     batch = train_speed.random_batch(TRAIN, 8)
     assert batch.lengths.tolist() == [8] * 16
@@ -95,6 +116,7 @@ def test_the_twin_without_a_cache_decides_like_the_cached_model_where_both_see_t
         (TRAIN, {"lengths": ()}, "lengths are"),
         (TRAIN, {"batch_tokens": 10}, "batch_tokens 10"),
         (TRAIN, {"rounds": 0}, "rounds is 0"),
+        (TRAIN, {"tau": (math.nan,)}, "tau is"),
         (DECODE, {"batch_sizes": (0,)}, "batch_sizes are"),
         (DECODE, {"warmup": -1}, "warmup -1"),
     ],

@@ -28,6 +28,7 @@ SMALL = [
     ("name", "options", "headline"),
     [
         ("train-speed", ["-n", "8,16", "--batch-tokens", 64], "ratio_n16"),
+        ("train-speed", ["-n", "8", "--batch-tokens", 64, "--tau", "-inf,0.3,inf"], "train_step_ratio"),
         ("decode-speed", ["-n", 4, "--batch-sizes", "1,2"], "reencode_over_cached_n4"),
     ],
 )
@@ -42,6 +43,11 @@ def test_a_measurement_ends_in_one_json_line_and_a_results_file(insnet, tmp_path
     assert written["command"].startswith(f"insnet benchmark {name} -n ")
     assert str(tmp_path) not in path.read_text()
     assert {"commit", "hardware", "date", "seeds", "data"} <= written.keys()
+
+
+def test_tolerances_that_are_no_numbers_are_refused(insnet):
+    ended = insnet("benchmark", "train-speed", "--tau", "ten", *SMALL)
+    assert ended.code == 2 and "expected tolerances with commas" in ended.err
 
 
 def test_the_insertion_order_is_measured_on_a_data_folder(insnet, model_folder, tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 import random
+from functools import partial
 
 import pytest
 import torch
@@ -45,19 +46,22 @@ class Table:
         """The same for one row, as the twin asks: the slot makes no difference beside the newest row."""
         return lambda step, slot, newest: self.values[row, step, newest]
 
-    def layers(self, orders, givens, taus, width):
+    def layers(self, orders, givens, taus, width, turns=1):
         lengths = torch.tensor([len(order) for order in orders])
         padded = torch.tensor([order + list(range(len(order), width)) for order in orders])
         step = torch.arange(1, width)
         one_by_one = torch.zeros(len(orders), width, dtype=torch.float64)
         one_by_one[:, 1:] = self.values[:, step, step - 1]
         seen = Seen.of(padded, one_by_one, lengths, torch.tensor(taus, dtype=torch.float64))
-        return padded, layer_of_step(seen, torch.tensor(givens), self._turn)
+        return padded, layer_of_step(seen, torch.tensor(givens), partial(self._turns, turns), turns=turns)
 
-    def _turn(self, seen, visit):
-        self.turns += 1
+    def _turns(self, turns, seen, visit):
         row = torch.arange(len(visit.step))
-        return after_turn(seen, visit, self.values[row, visit.step.clamp_max(self.values.shape[1] - 1), visit.older()])
+        for _ in range(turns):
+            step = visit.step.clamp_max(self.values.shape[1] - 1)
+            visit = after_turn(seen, visit, self.values[row, step, visit.older()])
+        self.turns += turns
+        return visit
 
 
 def random_batches(seed, batches, taus=TAUS):
@@ -78,6 +82,16 @@ def test_layers_equal_those_of_lists_for_any_order_and_any_likelihood():
             wanted = layers_by_the_papers_words(order, given, tau, table.of_row(row))
             assert found[row, : len(order)].tolist() == wanted
             assert found[row, len(order) :].tolist() == [width] * (width - len(order))
+
+
+@pytest.mark.parametrize("turns", [2, 4, 9, 50])
+def test_turns_may_be_taken_several_at_a_time(turns):
+    for rng, orders, givens, taus in random_batches(seed=9, batches=20):
+        width = max(map(len, orders))
+        table = Table(rng, len(orders), width)
+        _, one_by_one = table.layers(orders, givens, taus, width)
+        _, found = table.layers(orders, givens, taus, width, turns)
+        assert torch.equal(found, one_by_one)
 
 
 def test_without_tolerance_nothing_moves():

@@ -1,17 +1,21 @@
-"""What a training step of InsNet costs over one of the left-to-right model: same width, depth, tokens and precision.
+"""What a training step of InsNet costs: over one of the left-to-right model, or in layers over one by one.
 
-Shapes: B sentences of L tokens, <bos> and <eos> counted.
+Rivals have the same width, depth, tokens and precision. Shapes: B sentences of L tokens, <bos> and <eos> counted.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from insnet.benchmarks.timing import peak_memory, place, time_in_turns
 from insnet.families import FAMILIES
-from insnet.families.generator import Generator, LossContext
+from insnet.families.generator import Generator, LossContext, sentence_of_batch
+from insnet.families.insnet import InsNet
+from insnet.insertion.order import position_of_step
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS
 
@@ -36,6 +40,9 @@ class TrainSpeedConfig:
     """Tokens of a batch, the same for both models and every length."""
     precision: str = "auto"
     """Of activations: float32 or bf16; auto is bf16 on CUDA and float32 elsewhere."""
+    tau: tuple[float, ...] = ()
+    """Tolerances that sentences have in turns, to time InsNet in layers over InsNet one by one; none for the
+    left-to-right model. Random weights ask about as many questions at 0.3 as trained ones do."""
     compile: bool = False
     """Compile both with torch.compile, in the way that training does."""
     device: str = "auto"
@@ -58,31 +65,82 @@ class TrainSpeedConfig:
             )
         if self.rounds < 1 or self.warmup < 0:
             raise ValueError(f"rounds is {self.rounds} and warmup {self.warmup}; expected at least 1 and 0")
+        if any(math.isnan(value) for value in self.tau):
+            raise ValueError(f"tau is {self.tau}; expected numbers, such as 0.3, inf or -inf")
 
 
 def measure(config: TrainSpeedConfig) -> tuple[dict[str, float], dict[str, Any]]:
-    """The headline (ratio_n32, ...) and the detail behind it."""
+    """The headline (ratio_n32, ...; with tau, layered_over_sequential_n32, ..., train_step_ratio) and the detail."""
     device = place(config.device)
-    headline: dict[str, float] = {}
-    rows = []
-    for length in config.lengths:
-        row = _measure_length(config, length, device)
-        rows.append(row)
-        headline[f"ratio_n{length}"] = row["ratio"]
-        if length == 64:
-            headline["insnet_tokens_per_s_n64"] = row["insnet_tokens_per_s"]
-            headline["ar_tokens_per_s_n64"] = row["autoregressive_tokens_per_s"]
-        if length == 256 and row["memory_ratio"] is not None:
-            headline["memory_ratio_n256"] = row["memory_ratio"]
+    of_length = _measure_layers if config.tau else _measure_families
+    rows = [of_length(config, length, device) for length in config.lengths]
     settings = {
         **asdict(config),
+        "tau": [f"{value:g}" for value in config.tau],  # JSON has no infinity
         "precision": str(_dtype(config, device)).removeprefix("torch."),
         "device": device.type,
     }
+    headline = _headline_of_layers(rows) if config.tau else _headline_of_families(rows)
     return headline, {"settings": settings, "threads": torch.get_num_threads(), "lengths": rows}
 
 
-def _measure_length(config: TrainSpeedConfig, length: int, device: torch.device) -> dict[str, Any]:
+def _headline_of_families(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    headline: dict[str, float] = {}
+    for row in rows:
+        headline[f"ratio_n{row['n']}"] = row["ratio"]
+        if row["n"] == 64:
+            headline["insnet_tokens_per_s_n64"] = row["insnet_tokens_per_s"]
+            headline["ar_tokens_per_s_n64"] = row["autoregressive_tokens_per_s"]
+        if row["n"] == 256 and row["memory_ratio"] is not None:
+            headline["memory_ratio_n256"] = row["memory_ratio"]
+    return headline
+
+
+def _headline_of_layers(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """`train_step_ratio` is that of all lengths together, with equally many tokens of each."""
+    layered, sequential = (sum(row[f"{name}_seconds"] for row in rows) for name in ("layered", "sequential"))
+    ratios = {f"layered_over_sequential_n{row['n']}": row["ratio"] for row in rows}
+    return {"train_step_ratio": layered / sequential, **ratios}
+
+
+def _measure_layers(config: TrainSpeedConfig, length: int, device: torch.device) -> dict[str, Any]:
+    """InsNet in layers and one by one; and what it takes to find the layers: a pass without gradient, and visits."""
+    batch = random_batch(config, length).to(device)
+    tau = torch.tensor(config.tau, device=device).repeat(-(-len(batch.tokens) // len(config.tau)))[: len(batch.tokens)]
+    torch._dynamo.reset()  # as below
+    models = {name: _model("insnet", config).to(device) for name in ("layered", "sequential")}
+    find_layers = _finding_layers(models["layered"], batch, config, device, tau)
+    steps = {
+        "layered": training_step(models["layered"], batch, config, device, tau=tau),
+        "sequential": training_step(models["sequential"], batch, config, device),
+        "finding_layers": find_layers,
+    }
+    timings = time_in_turns(steps, rounds=config.rounds, warmup=config.warmup, device=device)
+    return {
+        "n": length,
+        "sentences": len(batch.tokens),
+        "ratio": timings["layered"].median / timings["sequential"].median,
+        "layers_per_insertion": float(find_layers()) / (len(batch.tokens) * (length - 2)),
+        **{f"{name}_seconds": timing.median for name, timing in timings.items()},
+        **{f"{name}_spread": timing.spread() for name, timing in timings.items()},
+    }
+
+
+def _finding_layers(
+    model: Generator, batch: TokenBatch, config: TrainSpeedConfig, device: torch.device, tau: Tensor
+) -> Callable[[], Tensor]:
+    """Tells how many layers a batch has in all."""
+    assert isinstance(model, InsNet)
+    order, dtype = position_of_step(model.config.order, sentence_of_batch(batch)), _dtype(config, device)
+
+    def find() -> Tensor:
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
+            return model.objective.layers(batch, order, tau).amax(dim=1).sum()
+
+    return find
+
+
+def _measure_families(config: TrainSpeedConfig, length: int, device: torch.device) -> dict[str, Any]:
     batch = random_batch(config, length).to(device)
     torch._dynamo.reset()  # every length starts afresh: nothing counts towards the compiler's limit of shapes
     models = {family: _model(family, config).to(device) for family in RIVALS}
@@ -112,18 +170,19 @@ def random_batch(config: TrainSpeedConfig, length: int) -> TokenBatch:
 
 
 def training_step(
-    model: Generator, batch: TokenBatch, config: TrainSpeedConfig, device: torch.device
+    model: Generator, batch: TokenBatch, config: TrainSpeedConfig, device: torch.device, *, tau: Tensor | None = None
 ) -> Callable[[], None]:
-    """One whole update: forward, backward and AdamW."""
+    """One whole update: forward, backward and AdamW; in layers if sentences have a `tau` (B,)."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=device.type == "cuda")
-    dtype, context = _dtype(config, device), LossContext()
+    dtype, context = _dtype(config, device), LossContext(tau=tau)
     if config.compile:
         model.compile_for_training()
 
     def step() -> None:
         with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
             terms = model.losses(batch, context)
-        loss = torch.stack([term.nats for term in terms.values()]).sum() / terms["token"].count
+        nats = [term.nats for term in terms.values() if not term.is_figure]
+        loss = torch.stack(nats).sum() / terms["token"].count
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()

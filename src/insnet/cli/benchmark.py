@@ -32,6 +32,9 @@ def train_speed(
     heads: HeadsOption = 8,
     vocabulary: VocabularyOption = 16_384,
     batch_tokens: Annotated[int, typer.Option(min=4, help="Tokens of a batch.")] = 16_384,
+    tau: Annotated[
+        str, typer.Option(metavar="A,B,...", help="Time InsNet in layers of these tolerances over one by one instead.")
+    ] = "",
     precision: Annotated[str, typer.Option(help="auto, float32 or bf16.")] = "auto",
     compiled: Annotated[bool, typer.Option("--compile", help="Compile the losses of both models.")] = False,
     rounds: Annotated[int, typer.Option(min=1, help="Steps to time of each.")] = 20,
@@ -40,7 +43,10 @@ def train_speed(
     device: options.DeviceOption = options.Device.auto,
     output: ResultOption = None,
 ) -> None:
-    """Time a training step of InsNet over one of the autoregressive model of the same size."""
+    """Time a training step of InsNet over one of the autoregressive model, or in layers over one by one; sizes are equal.
+
+    insnet benchmark train-speed --tau 0.3 --lengths 32,64
+    """
     from insnet.benchmarks.train_speed import TrainSpeedConfig, measure
 
     config = TrainSpeedConfig(
@@ -50,6 +56,7 @@ def train_speed(
         heads=heads,
         vocabulary=vocabulary,
         batch_tokens=batch_tokens,
+        tau=tolerances(tau),
         precision=precision,
         compile=compiled,
         device=device,
@@ -100,6 +107,14 @@ def numbers(text: str) -> tuple[int, ...]:
         return tuple(int(number) for number in text.split(","))
     except ValueError:
         raise typer.BadParameter(f"cannot read {text!r}; expected numbers with commas, as in 32,64") from None
+
+
+def tolerances(text: str) -> tuple[float, ...]:
+    """Numbers with commas, infinite ones too; none for an empty text."""
+    try:
+        return tuple(float(number) for number in text.split(",")) if text else ()
+    except ValueError:
+        raise typer.BadParameter(f"cannot read {text!r}; expected tolerances with commas, as in -inf,0.3") from None
 
 
 def report(

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from insnet.families.generator import LossTerm, sentence_of_batch
 from insnet.insertion.concurrency import (
+    TURNS_A_CALL,
     Seen,
     Visit,
     after_turn,
@@ -73,7 +74,7 @@ class InsNetObjective:
         """Compiles what turns encodings into losses and layers."""
         self.token_nats = torch.compile(self.token_nats, **options)  # type: ignore[method-assign]
         self.slot_nats = torch.compile(self.slot_nats, **options)  # type: ignore[method-assign]
-        self.take_turn = torch.compile(self.take_turn, **options)  # type: ignore[method-assign]
+        self.take_turns = torch.compile(self.take_turns, **options)  # type: ignore[method-assign]
 
     def rows(self, batch: TokenBatch, tau: Tensor | None = None, *, label_smoothing: float = 0.0) -> RowLosses:
         """What each row costs: one token a step, or in the layers that `tau` (B,) allows (-inf: one token a step)."""
@@ -119,15 +120,21 @@ class InsNetObjective:
             log_prob = -self.token_nats(encoded, last, order, token_of_step).roll(1, dims=1)  # (B, T): of each step
             seen = Seen.of(order, log_prob, batch.lengths, tau)
             left_half, right_half = self.model.slots.halves(encoded)
-            left, right = neighbours_of_step(order)
-            slots = torch.cat([take(left_half, left), take(right_half, right)], dim=2)  # (B, T, D): of each step
+            halves = take(left_half, seen.left[:, :-1]), take(right_half, seen.right[:, :-1])
+            slots = torch.cat(halves, dim=2)  # (B, T, D): of each step
 
-            def take_turn(seen: Seen, visit: Visit) -> Visit:
-                return self.take_turn(seen, visit, slots, last, token_of_step)
+            def take_turns(seen: Seen, visit: Visit) -> Visit:
+                return self.take_turns(seen, visit, slots, last, token_of_step)
 
-            return layer_of_step(seen, batch.given.sum(dim=1), take_turn)
+            return layer_of_step(seen, batch.given.sum(dim=1), take_turns, turns=TURNS_A_CALL)
 
-    def take_turn(self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor) -> Visit:
+    def take_turns(self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor) -> Visit:
+        """Where every row stands after some turns."""
+        for _ in range(TURNS_A_CALL):
+            visit = self._take_turn(seen, visit, slots, last, token_of_step)
+        return visit
+
+    def _take_turn(self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor) -> Visit:
         """One turn of every row: how likely its token would be with an older row as the newest, and what follows."""
         step = visit.step.clamp_max(slots.shape[1] - 1)[:, None]  # rows that are through stand at their end
         left_half, right_half = take(slots, step)[:, 0].chunk(2, dim=1)

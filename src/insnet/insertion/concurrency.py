@@ -34,7 +34,9 @@ from torch import Tensor
 
 from insnet.insertion.trajectory import neighbours_of_step
 
-_TURNS_BETWEEN_LOOKS = 8  # asking a GPU whether all rows are through lets it run dry
+TURNS_A_CALL = 4
+"""Turns to take at a time: a GPU runs dry if each is launched by itself. More take longer to compile."""
+_TURNS_BEFORE_LOOKING = 0.75  # as a share of the steps: a GPU runs dry while it is asked, and few batches are through
 
 
 class Seen(NamedTuple):
@@ -63,7 +65,7 @@ class Visit(NamedTuple):
     """Where every row stands: rows go at their own pace."""
 
     layer: Tensor
-    """(B, T + 1) of every step that was visited; the last column is a waste bin."""
+    """(B, T + 1) of every step that was visited."""
     context: Tensor
     """(B, T + 1) the newest row of the layers before each visited token's."""
     step: Tensor
@@ -78,11 +80,12 @@ class Visit(NamedTuple):
         return _at(self.context, self.newest)
 
 
-def layer_of_step(seen: Seen, given: Tensor, take_turn: Callable[[Seen, Visit], Visit]) -> Tensor:
+def layer_of_step(seen: Seen, given: Tensor, take_turns: Callable[[Seen, Visit], Visit], *, turns: int = 1) -> Tensor:
     """The layer (B, T) of every step, without gaps: 0 for the first `given` (B,) steps, T for padding.
 
-    `take_turn` finds the log-probability (B,) of each `visit.step` with `visit.older()` as newest row, and returns
-    `after_turn` of it. Each turn ends the visit of a token or passes a row, so that 2 T of them are enough.
+    `take_turns` takes so many `turns`. In each it finds the log-probability (B,) of each `visit.step` with
+    `visit.older()` as newest row, and goes on with `after_turn` of it. A turn ends the visit of a token or passes a
+    row, so that 2 T of them are enough; those after the end change nothing.
 
     >>> order, zero = torch.tensor([[0, 4, 2, 1, 3]]), torch.zeros(1)
     >>> seen = Seen.of(order, torch.zeros(1, 5), torch.tensor([5]), tau=zero)
@@ -91,11 +94,10 @@ def layer_of_step(seen: Seen, given: Tensor, take_turn: Callable[[Seen, Visit], 
     """
     visit = _first_visit(seen, given)
     steps = seen.left.shape[1] - 1
-    for turn in range(2 * steps):
-        may_be_through = turn >= steps // 2  # a turn ends two visits at most
-        if may_be_through and turn % _TURNS_BETWEEN_LOOKS == 0 and not bool((visit.step < seen.lengths).any()):
+    for taken in range(0, 2 * steps, turns):
+        if taken >= _TURNS_BEFORE_LOOKING * steps and not bool((visit.step < seen.lengths).any()):
             break
-        visit = take_turn(seen, visit)
+        visit = take_turns(seen, visit)
     is_padding = torch.arange(steps, device=given.device) >= seen.lengths[:, None]  # (B, T)
     return visit.layer[:, :-1].masked_fill(is_padding, steps)
 
@@ -167,11 +169,12 @@ def _stay(seen: Seen, visit: Visit, stays: Tensor) -> Visit:
     """The visit of the next token where this one `stays` (B,): behind its context and its neighbours."""
     stays = stays & (visit.step < seen.lengths)
     layer = 1 + torch.maximum(_at(visit.layer, visit.newest), _layer_of_neighbours(seen, visit))
-    column = torch.where(stays, visit.step, visit.layer.shape[1] - 1)[:, None]
+    column = torch.arange(visit.layer.shape[1], device=layer.device)
+    is_own = (column == visit.step[:, None]) & stays[:, None]  # (B, T + 1): compares, where a scatter would copy first
     step = visit.step + stays.long()
     return Visit(
-        layer=visit.layer.scatter(1, column, layer[:, None]),
-        context=visit.context.scatter(1, column, visit.newest[:, None]),
+        layer=torch.where(is_own, layer[:, None], visit.layer),
+        context=torch.where(is_own, visit.newest[:, None], visit.context),
         step=step,
         newest=torch.where(stays, visit.step, visit.newest),
         log_prob=torch.where(stays, _at(seen.log_prob, step), visit.log_prob),
