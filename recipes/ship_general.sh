@@ -13,7 +13,7 @@ insnet() { "$python" -m insnet "$@"; }
 
 measure() { # the model as it will ship, from an ignored folder: results files then carry a clean commit
     local run=$1 packed=runs/shelf/general
-    insnet benchmark stopping "$run" --data data/tune --limit 300 --quantiles 0.5,0.55,0.6,0.65,0.7 \
+    insnet benchmark stopping "$run" --data data/tune --untruncated data/general --limit 400 --quantiles 0.5,0.55,0.6,0.65,0.7 \
         --output $results/stopping_rules.json
     "$python" recipes/pack_general.py "$run" $packed $results/stopping_rules.json
     insnet benchmark losses "$run" --rounded --output $results/int8_general.json

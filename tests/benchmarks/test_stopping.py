@@ -43,7 +43,20 @@ def test_untruncated_texts_are_drawn_from_the_whole_distribution_with_keywords_a
     model = small_model("insnet", "word")
     headline, _ = measure(model, TASK)
     whole = {"slot_mass": 1.0, "top_k": 0, "stopping": "sampled", "no_adjacent_repeats": False, "no_repeat_ngram": 0}
-    for name, keywords in (("", TASK.keywords), ("_nothing_given", [[]] * 6)):
-        texts = [result.text for result in model.generate_batch(keywords, seed=0, **whole)]
-        ratio = mean_words(texts) / mean_words(TASK.references)
+    with_keywords = model.generate_batch(TASK.keywords, seed=0, **whole)
+    nothing_given = model.generate([], num_samples=6, seed=0, **whole)
+    assert len({result.text for result in nothing_given}) > 1
+    for name, results in (("", with_keywords), ("_nothing_given", nothing_given)):
+        ratio = mean_words([result.text for result in results]) / mean_words(TASK.references)
         assert headline[f"untruncated_length_ratio{name}"] == pytest.approx(ratio)
+
+
+def test_untruncated_texts_can_be_compared_with_another_text_than_the_rules():
+    model = small_model("insnet", "word")
+    other = Task("tour", "valid", LINES[20:23], [["cat"], [], ["ship"]])
+    headline, _ = measure(model, TASK, whole_task=other)
+    alone, _ = measure(model, other)
+    here, _ = measure(model, TASK)
+    assert headline["untruncated_length_ratio"] == alone["untruncated_length_ratio"]
+    assert headline["bleu4_threshold"] == here["bleu4_threshold"]
+    assert texts_to_write(model, TASK, (0.5,), other) == 2 * 3 + 6 * 4

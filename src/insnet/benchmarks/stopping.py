@@ -1,11 +1,12 @@
 """Which rule ends texts best: length and quality under each, and the length of texts that nothing was cut from.
 
 The untruncated length is the first test of a trained model: drawn from its whole distribution, texts must be as long as
-the data's, with keywords and without, or something is wrong with training or sampling.
+the data's, with keywords and without, or something is wrong with training or sampling. That asks for a text like the
+one the model has learned from; the rules are better compared on what it is to be used for.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from insnet.evaluate import Task, evaluate_task
@@ -19,19 +20,18 @@ def measure(
     model: Model,
     task: Task,
     *,
+    whole_task: Task | None = None,
     quantiles: Sequence[float] = (0.5, 0.6, 0.7),
     seed: int = 0,
     batch_size: int = 64,
     on_written: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """The headline (untruncated_length_ratio, length_ratio_RULE, bleu4_RULE, ...) and the detail behind it."""
+    """The headline (untruncated_length_ratio, length_ratio_RULE, bleu4_RULE, ...) and the detail behind it.
+
+    Untruncated texts are compared with those of `whole_task`, if there is one.
+    """
     common: dict[str, Any] = {"seed": seed, "batch_size": batch_size, "on_written": on_written}
-    whole = asdict(model.generation.untruncated())
-    nothing = replace(task, keywords=[[] for _ in task.keywords])
-    headline = {
-        "untruncated_length_ratio": _length_ratio(model, task, {**common, **whole}),
-        "untruncated_length_ratio_nothing_given": _length_ratio(model, nothing, {**common, **whole}),
-    }
+    headline = _untruncated(model, whole_task or task, common)
     rows = []
     for name, settings in rules(model, quantiles).items():
         report, _ = evaluate_task(model, task, **common, **settings)
@@ -55,12 +55,20 @@ def rules(model: Model, quantiles: Sequence[float]) -> dict[str, dict[str, Any]]
     return {**(counted if getattr(model.family.config, "count_head", 0) else {}), **by_hazard, **sampled}
 
 
-def texts_to_write(model: Model, task: Task, quantiles: Sequence[float]) -> int:
+def texts_to_write(model: Model, task: Task, quantiles: Sequence[float], whole_task: Task | None = None) -> int:
     """How many texts `measure` asks for, rehearsals aside."""
-    return len(task.keywords) * (2 + len(rules(model, quantiles)))
+    return 2 * len((whole_task or task).keywords) + len(task.keywords) * len(rules(model, quantiles))
 
 
-def _length_ratio(model: Model, task: Task, options: dict[str, Any]) -> float:
-    """Mean words of the texts over those of the references."""
-    texts = [result.text for result in model.generate_batch(task.keywords, **options)]
-    return length_ratio(texts, task.references)
+def _untruncated(model: Model, task: Task, common: dict[str, Any]) -> dict[str, float]:
+    """Mean words of texts drawn from the whole distribution over those of the references, with keywords and without."""
+    options = {**common, **asdict(model.generation.untruncated())}
+    with_keywords = model.generate_batch(task.keywords, **options)
+    # One text a seed: a batch of equal requests would give the same text over and over.
+    nothing_given = model.generate([], num_samples=len(task.references), **options)
+    return {
+        "untruncated_length_ratio": length_ratio([result.text for result in with_keywords], task.references),
+        "untruncated_length_ratio_nothing_given": length_ratio(
+            [result.text for result in nothing_given], task.references
+        ),
+    }

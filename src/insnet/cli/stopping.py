@@ -1,5 +1,6 @@
 """`insnet benchmark stopping`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,10 @@ def stopping(
     model: Annotated[str, typer.Argument(help="A model by name or folder.")],
     data: Annotated[Path, typer.Option("--data", metavar="DIR", help="A folder with the split.")],
     split: Annotated[str, typer.Option(help="Which part of the data; rules are chosen on valid.")] = "valid",
+    untruncated: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Text like the model's own, to compare untruncated lengths with; else DATA."),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many sentences.")] = None,
     keywords_per_line: Annotated[
         int, typer.Option(min=0, help="Keywords to draw from a sentence, if there is no SPLIT.keywords.txt.")
@@ -31,10 +36,19 @@ def stopping(
     from insnet.shelf import load
 
     chosen = _shares(quantiles)
-    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
+    read = partial(read_task, split=split, limit=limit, keywords_per_line=keywords_per_line)
+    task, whole = read(data), None if untruncated is None else read(untruncated)
     writer = load(model, device=device)
-    with terminal.progress_bar("generating", total=texts_to_write(writer, task, chosen)) as bar:
-        found = measure(writer, task, quantiles=chosen, seed=seed, batch_size=batch_size, on_written=bar.advance)
+    with terminal.progress_bar("generating", total=texts_to_write(writer, task, chosen, whole)) as bar:
+        found = measure(
+            writer,
+            task,
+            whole_task=whole,
+            quantiles=chosen,
+            seed=seed,
+            batch_size=batch_size,
+            on_written=bar.advance,
+        )
     report(f"{task.data}/{task.split}, {len(task.keywords)} keyword lists", seed, output, *found)
 
 
