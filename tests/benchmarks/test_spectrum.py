@@ -7,7 +7,15 @@ from small_models import LINES, small_model
 
 from insnet.benchmarks.parallel_speed import ParallelSpeedConfig
 from insnet.benchmarks.parallel_speed import measure as measure_speed
-from insnet.benchmarks.spectrum import draw, measure, points_of_model, points_of_taus, read_settings, write_texts
+from insnet.benchmarks.spectrum import (
+    DEFAULT_SETTINGS,
+    draw,
+    measure,
+    points_of_model,
+    points_of_taus,
+    read_settings,
+    write_texts,
+)
 from insnet.evaluate import Task
 from insnet.evaluation.bleu import bleu
 
@@ -42,6 +50,23 @@ def test_each_tolerance_has_the_papers_top_k_and_the_last_is_sequential():
         "tau_10": ("parallel", 1),
     }
     assert [point.model for point in points][:2] == ["runs/-inf", "runs/0.3"]
+
+
+def test_uniform_is_a_point_that_fills_every_slot_in_seven_rounds_at_most(model):
+    """Of one model by its name, of a model trained for it by its tolerance."""
+    settings = {"mode": "parallel", "parallel_mass": 1, "rounds": 7}
+    one = points_of_model("one", ["uniform", "parallel_mass=0.5"])[1]
+    assert (one.name, one.series, one.settings) == ("uniform", "uniform", settings)
+    assert points_of_taus({math.inf: "runs/inf"})[0].settings == settings
+    assert read_settings("uniform top_k=1/3")[1] == {"parallel_mass": 1, "rounds": 7, "top_k": 3}
+    assert "uniform" in [point.name for point in points_of_model("one", DEFAULT_SETTINGS)]
+    headline, detail, _ = measure([one], TASK, lambda name: model)
+    assert detail["points"][0]["rounds"] <= 7 and "bleu4_uniform" in headline
+    for result in model.generate_batch(TASK.keywords, seed=0, **settings):
+        canvas = len(result.keywords)
+        for entry in result.trace[:2]:  # every slot that was open; all are, as long as the text has room
+            assert len(entry["insert"]) == canvas + 1
+            canvas += len(entry["insert"])
 
 
 def test_a_point_tells_the_scores_and_rounds_of_its_texts(model, tmp_path):
@@ -122,6 +147,13 @@ def test_speed_compares_the_modes_of_one_model(model):
     assert headline["rounds_ratio"] == pytest.approx(steps["parallel"] / steps["sequential"])
     assert headline["rounds_per_word"] == pytest.approx(steps["parallel"] / words)
     assert [(row["batch"], row["texts"]) for row in detail["timings"]] == [(1, 2), (3, 3)]
-    assert all(row["parallel_seconds"] > 0 for row in detail["timings"])
+    for row in detail["timings"]:
+        assert row["latency_ratio"] == row["parallel_seconds"] / row["sequential_seconds"]
+        assert row["latency_ratio"] == pytest.approx(row["rounds_ratio"] * row["round_cost_ratio"])
+    first = [drawn["parallel"][index].steps for index in range(2)]
+    assert [row["parallel_rounds"] for row in detail["timings"]] == [
+        sum(first),
+        max(r.steps for r in drawn["parallel"]),
+    ]
     with pytest.raises(ValueError, match="batch_sizes are"):
         ParallelSpeedConfig(batch_sizes=(0,))

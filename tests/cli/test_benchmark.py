@@ -109,3 +109,11 @@ def test_parallel_speed_is_measured_on_a_data_folder(insnet, model_folder, tmp_p
     assert stored["settings"]["generation"]["parallel"]["conflicts"] == "same_token"
     assert len((tmp_path / "parallel.outputs.txt").read_text().splitlines()) == 3
     assert insnet("benchmark", "parallel-speed", model_folder, *options, "--settings", "top_k=1/2").code == 2
+    again = insnet(
+        *["benchmark", "parallel-speed", model_folder, *options, "--batch-sizes", "1", "--suffix", "here"],
+        *["--settings", "parallel_mass=0.9 conflicts=same_token", "--with", f"{path}:latency_ratio_batch2"],
+    )
+    [printed] = again.json_lines()
+    assert printed["headline"]["latency_ratio_batch2"] == stored["headline"]["latency_ratio_batch2"]
+    assert printed["taken_from"]["latency_ratio_batch2"]["date"] == stored["date"]
+    assert "latency_ratio_batch1_here" in printed["headline"]

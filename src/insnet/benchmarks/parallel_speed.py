@@ -1,6 +1,7 @@
 """What parallel decoding saves: the same model and the same keywords, several insertions a step against one.
 
-Whole calls are timed, from keywords to texts, so that nothing a user waits for is left out.
+Whole calls are timed, from keywords to texts, so that nothing a user waits for is left out. A latency ratio is the ratio
+of rounds, a batch lasting as long as its longest text, times that of what a round costs: the latter is what is lost.
 """
 
 import itertools
@@ -10,12 +11,15 @@ from typing import Any
 
 import torch
 
+from insnet.benchmarks.other_results import OtherFigure, check_comparable, with_other_figures
 from insnet.benchmarks.spectrum import described
 from insnet.benchmarks.timing import time_in_turns
 from insnet.evaluate import Task
 from insnet.model import Model, Result
 
 MODES = ("sequential", "parallel")
+_SAME_NAME = ("rounds_per_word", "sequential_ratio", "bleu4", "length_ratio", "coverage", "distinct2")
+_FIGURES = (*_SAME_NAME, "rounds_ratio", "bleu4_over_sequential", "sequential_bleu4")
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class ParallelSpeedConfig:
     """Calls before that."""
     seed: int = 0
     """The seed of the texts."""
+    suffix: str = ""
+    """What follows the names of latencies, to tell this machine from another; `cpu` makes latency_ratio_batch1_cpu."""
 
     def __post_init__(self) -> None:
         if min(self.batch_sizes, default=0) < 1:
@@ -41,6 +47,10 @@ class ParallelSpeedConfig:
                 f"texts is {self.texts}, rounds {self.rounds} and warmup {self.warmup}; expected at least 1, 1 and 0"
             )
 
+    def latency_name(self, batch: int) -> str:
+        """What the headline calls the latency ratio of a batch size."""
+        return f"latency_ratio_batch{batch}" + (f"_{self.suffix}" if self.suffix else "")
+
 
 def measure(
     model: Model,
@@ -48,40 +58,43 @@ def measure(
     config: ParallelSpeedConfig,
     settings: Mapping[str, Any],
     *,
+    others: Sequence[OtherFigure] = (),
     batch_size: int = 64,
     on_written: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, float], dict[str, Any], list[str]]:
     """The headline (latency_ratio_batch1, rounds_per_word, ...), the detail behind it, and the parallel texts.
 
-    `settings` are for both modes. Rounds and quality are those of the whole task, latencies of its first texts.
+    `settings` are for both modes. Rounds and quality are those of the whole task, latencies of its first texts;
+    `others` are figures to be put beside them.
     """
     modes = {mode: {**settings, "mode": mode} for mode in MODES}
     configs = {mode: asdict(model.job(**options).config) for mode, options in modes.items()}
+    name = model.folder.resolve().name if model.folder else type(model.family).__name__
+    names = {size: config.latency_name(size) for size in config.batch_sizes}
+    check_comparable(others, model=name, generation=configs, own_names=[*names.values(), *_FIGURES])
     common: dict[str, Any] = {"seed": config.seed, "batch_size": batch_size, "on_written": on_written}
     written = {mode: model.generate_batch(task.keywords, **common, **options) for mode, options in modes.items()}
     quality = {mode: described(model, task, results, config.seed) for mode, results in written.items()}
     timings = [_timed(model, task.keywords, modes, size, config) for size in config.batch_sizes]
     detail = {
-        "model": model.folder.resolve().name if model.folder else type(model.family).__name__,
+        "model": name,
         "settings": {**asdict(config), "device": model.device.type, "generation": configs},
         "threads": torch.get_num_threads(),
         "quality": quality,
         "timings": timings,
     }
-    return _headline(quality, timings), detail, [result.text for result in written["parallel"]]
+    latencies = {names[row["batch"]]: row["latency_ratio"] for row in timings}
+    headline, detail = with_other_figures({**latencies, **_headline(quality)}, detail, others)
+    return headline, detail, [result.text for result in written["parallel"]]
 
 
-def _headline(quality: Mapping[str, Mapping[str, float]], timings: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _headline(quality: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Those of `_FIGURES` that the task has."""
     ours, theirs = quality["parallel"], quality["sequential"]
-    latencies = {f"latency_ratio_batch{row['batch']}": row["latency_ratio"] for row in timings}
-    same = {name: ours[name] for name in ("bleu4", "length_ratio", "coverage", "distinct2") if name in ours}
     return {
-        **latencies,
+        **{name: ours[name] for name in _SAME_NAME if name in ours},
         "rounds_ratio": ours["rounds"] / max(theirs["rounds"], 1e-9),
-        "rounds_per_word": ours["rounds_per_word"],
-        "sequential_ratio": ours["sequential_ratio"],
         **({"bleu4_over_sequential": ours["bleu4"] / theirs["bleu4"]} if theirs["bleu4"] else {}),
-        **same,
         "sequential_bleu4": theirs["bleu4"],
     }
 
@@ -93,22 +106,27 @@ def _timed(
     batch: int,
     config: ParallelSpeedConfig,
 ) -> dict[str, Any]:
-    """Seconds of a call in each mode, and the rounds that its batches took: a batch lasts as long as its longest."""
+    """Seconds of a call in each mode, and where they come from: how many rounds it took and what a round cost."""
     lists = list(itertools.islice(itertools.cycle(keywords), max(batch, config.texts)))
+    batches = [lists[first : first + batch] for first in range(0, len(lists), batch)]
 
-    def call(mode: str) -> Callable[[], list[Result]]:
-        return lambda: model.generate_batch(lists, seed=config.seed, batch_size=batch, **modes[mode])
+    def call(mode: str) -> Callable[[], list[list[Result]]]:
+        options: dict[str, Any] = {"seed": config.seed, "batch_size": batch, **modes[mode]}
+        return lambda: [model.generate_batch(each, **options) for each in batches]
 
     timings = time_in_turns(
         {mode: call(mode) for mode in modes}, rounds=config.rounds, warmup=config.warmup, device=model.device
     )
-    rounds = {mode: [result.steps for result in call(mode)()] for mode in modes}
+    rounds = {mode: sum(max(result.steps for result in results) for results in call(mode)()) for mode in modes}
+    latency_ratio = timings["parallel"].median / timings["sequential"].median
+    rounds_ratio = rounds["parallel"] / max(rounds["sequential"], 1)
     return {
         "batch": batch,
         "texts": len(lists),
-        "latency_ratio": timings["parallel"].median / timings["sequential"].median,
+        "latency_ratio": latency_ratio,
+        "rounds_ratio": rounds_ratio,
+        "round_cost_ratio": latency_ratio / max(rounds_ratio, 1e-9),
         **{f"{mode}_seconds": timing.median for mode, timing in timings.items()},
         **{f"{mode}_spread": timing.spread() for mode, timing in timings.items()},
-        **{f"{mode}_mean_rounds": sum(steps) / len(steps) for mode, steps in rounds.items()},
-        **{f"{mode}_most_rounds": max(steps) for mode, steps in rounds.items()},
+        **{f"{mode}_rounds": count for mode, count in rounds.items()},
     }

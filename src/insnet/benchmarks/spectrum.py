@@ -19,7 +19,11 @@ from insnet.model import Model, Result
 
 TOP_K_OF_TAU = {10.0: 1, 3.0: 1, 1.0: 3, 0.3: 3, -math.inf: 5}
 """What the paper draws tokens from, for each tolerance (section 4)."""
-DEFAULT_SETTINGS = "parallel_mass=0.3/0.5/0.7/0.9/0.95"
+UNIFORM: Mapping[str, Any] = {"parallel_mass": 1, "rounds": 7}
+"""InsNet-uniform, which the paper does not define: every open slot is filled, in seven rounds at most. Such a model is
+trained with tau = inf; settings may call it `uniform`."""
+DEFAULT_SETTINGS = ("parallel_mass=0.3/0.5/0.7/0.9/0.95", "uniform")
+_UNIFORM_TEXT = " ".join(f"{name}={value}" for name, value in UNIFORM.items())
 _SCORES = ("bleu2", "bleu4", "nist4", "length_ratio", "coverage", "distinct2", "self_bleu")
 _IN_HEADLINE = ("bleu4", "length_ratio", "coverage", "distinct2", "sequential_ratio", "rounds_per_word")
 
@@ -43,29 +47,36 @@ def points_of_model(model: str, settings: Sequence[str]) -> list[Point]:
     """One model, one insertion a step and by every combination of settings, such as "parallel_mass=0.5/0.9 top_k=1"."""
     points = [Point("sequential", "sequential", model, {"mode": "sequential"})]
     for combination in itertools.chain.from_iterable(map(read_settings, settings)):
-        name = "_".join(f"{key}_{value}" for key, value in combination.items())
-        points.append(Point(name, " + ".join(combination), model, {"mode": "parallel", **combination}))
+        name, series = "_".join(f"{key}_{value}" for key, value in combination.items()), " + ".join(combination)
+        if combination == UNIFORM:
+            name, series = "uniform", "uniform"
+        points.append(Point(name, series, model, {"mode": "parallel", **combination}))
     return points
 
 
 def points_of_taus(folder_of_tau: Mapping[float, str]) -> list[Point]:
-    """A model for every tolerance, each with the paper's top-k; -inf writes one insertion a step."""
-    points = []
-    for tau, folder in sorted(folder_of_tau.items()):
-        mode = "sequential" if tau == -math.inf else "parallel"
-        top_k = {"top_k": TOP_K_OF_TAU[tau]} if tau in TOP_K_OF_TAU else {}
-        points.append(Point(f"tau_{tau:g}", "a model for every tau", folder, {"mode": mode, **top_k}))
-    return points
+    """A model for every tolerance, each with the paper's top-k; -inf writes one insertion a step, inf is uniform."""
+    return [
+        Point(f"tau_{tau:g}", "a model for every tau", folder, settings_of_tau(tau))
+        for tau, folder in sorted(folder_of_tau.items())
+    ]
+
+
+def settings_of_tau(tau: float) -> dict[str, Any]:
+    """How a model of this tolerance decodes."""
+    top_k = {"top_k": TOP_K_OF_TAU[tau]} if tau in TOP_K_OF_TAU else {}
+    uniform = UNIFORM if tau == math.inf else {}
+    return {"mode": "sequential" if tau == -math.inf else "parallel", **top_k, **uniform}
 
 
 def read_settings(text: str) -> list[dict[str, Any]]:
-    """Every combination that a text of settings stands for; slashes part what is to be tried.
+    """Every combination that a text of settings stands for; slashes part what is to be tried, `uniform` is InsNet-uniform.
 
     >>> read_settings("parallel_mass=1 confidence=0.1/0.2")
     [{'parallel_mass': 1, 'confidence': 0.1}, {'parallel_mass': 1, 'confidence': 0.2}]
     """
     choices: dict[str, list[Any]] = {}
-    for part in text.split():
+    for part in " ".join(_UNIFORM_TEXT if word == "uniform" else word for word in text.split()).split():
         name, equals, values = part.partition("=")
         if not (name and equals and values):
             raise ValueError(f"cannot read the setting {part!r}; expected NAME=VALUE, as in parallel_mass=0.9")

@@ -25,13 +25,17 @@ def spectrum(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--settings", metavar="TEXT", help='What to try with MODEL, as in "parallel_mass=1 confidence=0.1/0.2".'
+            "--settings",
+            metavar="TEXT",
+            help='What to try with MODEL, as in "parallel_mass=0.7/0.9 top_k=1" or uniform (InsNet-uniform).',
         ),
     ] = None,
     tau: Annotated[
         list[str] | None,
         typer.Option(
-            "--tau", metavar="TAU=DIR", help="A model for each tolerance, with the paper's top-k: 10=runs/tau10."
+            "--tau",
+            metavar="TAU=DIR",
+            help="A model for each tolerance, with the paper's top-k: 10=runs/tau10; inf is InsNet-uniform.",
         ),
     ] = None,
     split: SplitOption = "valid",
@@ -58,7 +62,7 @@ def spectrum(
 
     points = points_of_taus(folders)
     if model is not None:
-        points = [*points_of_model(model, settings or [DEFAULT_SETTINGS]), *points]
+        points = [*points_of_model(model, settings or DEFAULT_SETTINGS), *points]
     task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
     with terminal.progress_bar("generating", total=len(points) * len(task.keywords) * len(all_seeds)) as bar:
         headline, detail, texts = measure(
@@ -91,10 +95,25 @@ def parallel_speed(
     rounds: Annotated[int, typer.Option(min=1, help="Calls to time of each mode.")] = 3,
     warmup: Annotated[int, typer.Option(min=0, help="Calls before the clock starts.")] = 1,
     seed: Annotated[int, typer.Option(help="The seed of the texts.")] = 0,
+    suffix: Annotated[
+        str, typer.Option(metavar="WORD", help="Ends the names of latencies: cpu for latency_ratio_batch1_cpu.")
+    ] = "",
+    others: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE.json:NAME[=NEW]",
+            help="Copy a figure of another results file, with how it was measured.",
+        ),
+    ] = None,
     device: options.DeviceOption = options.Device.auto,
     output: ResultOption = None,
 ) -> None:
-    """Time parallel decoding over decoding one by one, with the same model, and compare what they write."""
+    """Time parallel decoding over decoding one by one, with the same model, and compare what they write.
+
+    insnet benchmark parallel-speed tour --data data/tour --suffix cpu --with h200.json:latency_ratio_batch1
+    """
+    from insnet.benchmarks.other_results import OtherFigure
     from insnet.benchmarks.parallel_speed import ParallelSpeedConfig, measure
     from insnet.benchmarks.spectrum import read_settings
     from insnet.evaluate import read_task
@@ -103,11 +122,12 @@ def parallel_speed(
     chosen = read_settings(settings)
     if len(chosen) > 1:
         raise typer.BadParameter(f"{settings!r} means several settings; give one, or use insnet benchmark spectrum")
-    config = ParallelSpeedConfig(numbers(batch_sizes), texts, rounds, warmup, seed)
+    config = ParallelSpeedConfig(numbers(batch_sizes), texts, rounds, warmup, seed, suffix)
+    figures = [OtherFigure.of(text) for text in others or []]
     task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
     writer = load(model, device=device)
     with terminal.progress_bar("generating", total=2 * len(task.keywords)) as bar:
-        headline, detail, outputs = measure(writer, task, config, chosen[0], on_written=bar.advance)
+        headline, detail, outputs = measure(writer, task, config, chosen[0], others=figures, on_written=bar.advance)
     lists = f"{task.data}/{task.split}, {len(task.keywords)} keyword lists"
     report(lists, seed, output, headline, detail, outputs=outputs)
 
