@@ -1,77 +1,142 @@
 #!/usr/bin/env bash
 # Recipes on a borrowed GPU: see docs/gpu.md.
-#   recipes/gpu.sh pack DATA...                  here: data/DATA/prepared and its test texts into parcels/DATA.tar.xz
-#   recipes/gpu.sh run OUT MINUTES RECIPE...     there: trains the recipes one after the other within MINUTES in all,
-#                                                evaluates each, and leaves in OUT what must come back
-#   recipes/gpu.sh collect OUT NAME FOLDER       here again: what came back of recipe NAME as a model folder
+#   recipes/gpu.sh pack DATA|runs/NAME...   here: what training and evaluating on data/DATA need, its test texts apart, or
+#                                           a model to start from, into parcels/
+#   recipes/gpu.sh run OUT MINUTES JOB...   there: trains the jobs one after the other, MINUTES each, evaluates each, and
+#                                           leaves in OUT what must come back; a JOB is one word to the shell,
+#                                           "[NAME=]RECIPE[@MODEL][:MINUTES] [TABLE.KEY=VALUE...]"
+#   recipes/gpu.sh bring OUT NAME...        there: the weights of these runs into OUT
+#   recipes/gpu.sh collect OUT NAME FOLDER  here again: what came back of run NAME, as a model folder if its weights did
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PYTHONPATH=src PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
 python=${PYTHON:-python3}
-shard_bytes=$((15 * 1024 * 1024)) # what comes back travels in files of at most 16 MiB
-sentences=${SENTENCES:-1000}      # of the valid split, to evaluate on
-bits=${BITS:-8}                   # of a weight on its way back: 8, or 16 for bfloat16
+most_files=8                    # that come back, each of
+part_bytes=$((16 * 1024 * 1024)) # at most this many bytes
+bits=${BITS:-8}                 # of a weight on its way back: 8, or 16 for bfloat16
+weights=${WEIGHTS:-all}         # which runs' weights come back: all, none, or their names
+evaluate=${EVALUATE:---limit 1000 --batch-size 256} # options of `insnet evaluate`, or none
 
 pack() {
+    local what
     mkdir -p parcels
-    for data; do
-        find "data/$data" -maxdepth 1 -name '*.txt' ! -name 'train*' -print0 |
-            tar c --null --files-from - "data/$data/prepared" | xz -2 -T0 >"parcels/$data.tar.xz.partial"
-        mv "parcels/$data.tar.xz.partial" "parcels/$data.tar.xz"
-        ls -l "parcels/$data.tar.xz"
+    for what; do
+        if [[ $what == runs/* ]]; then
+            parcel "$(basename "$what").model" --exclude checkpoints --exclude tensorboard --exclude small "$what"
+        else
+            parcel "$what" "data/$what/prepared" $(find "data/$what" -maxdepth 1 -name 'valid*.txt')
+            compgen -G "data/$what/test*.txt" >/dev/null && parcel "$what.test" "data/$what"/test*.txt
+        fi
+    done
+}
+
+parcel() { # NAME, and what tar is to pack; dot files are what somebody left half done
+    local file=parcels/$1.tar.xz
+    tar c --exclude '.*' "${@:2}" | xz -2 -T0 >"$file.partial"
+    mv "$file.partial" "$file"
+    ls -l "$file"
+}
+
+unpack() { # each parcel once, and again if it has changed
+    local parcel stamp
+    mkdir -p runs/.parcels
+    for parcel in parcels/*.tar.xz; do
+        stamp=runs/.parcels/$(basename "$parcel")
+        if [ -e "$parcel" ] && ! cmp -s "$stamp" <(cksum <"$parcel"); then
+            tar xJf "$parcel"
+            cksum <"$parcel" >"$stamp"
+        fi
     done
 }
 
 run() {
-    local out=$1 minutes=$2 share
+    local out=$1 minutes=$2 job
     shift 2
-    share=$("$python" -c "print($minutes / $#)")
-    mkdir -p "$out"
-    for parcel in parcels/*.tar.xz; do
-        [ -d "data/$(basename "$parcel" .tar.xz)/prepared" ] || tar xJf "$parcel"
-    done
-    for recipe; do one "$out" "$share" "$recipe"; done
+    mkdir -p "$out" runs/.reports
+    unpack
+    for job; do [[ ${job%% *} =~ $pattern ]] || fail "cannot read the job '$job': expected $form"; done
+    for job; do one "$out" "$minutes" "$job"; done
+    rm "$out/log.txt" # each run's part of it is among the reports
+    local files=("$out"/*)
+    [ ${#files[@]} -le $most_files ] ||
+        fail "$out holds ${#files[@]} files, of which $most_files come back: bring the weights in several commands"
 }
 
-one() { # a killed run is continued: give the same arguments again
-    local out=$1 share=$2 recipe=$3 name data
-    name=$(basename "$recipe" .toml)
-    data=$("$python" -c "import tomllib; print(tomllib.load(open('$recipe', 'rb'))['data']['folder'])")
-    "$python" -m insnet train "$recipe" --resume --output "runs/$name" \
-        --set train.minutes="$share" --set train.updates=100000000 --set train.patience=0 2>&1 | tee -i -a "$out/$name.log"
-    weights "$out" "$name"
-    "$python" -m insnet evaluate "runs/$name" --data "$data" --split valid --limit "$sentences" --output "runs/$name/valid"
-    cp "runs/$name"/{tokenizer,tokenizer_config,generation_config}.json "runs/$name"/{recipe.toml,metrics.jsonl} \
-        "runs/$name/README.md" "runs/$name"/valid/report.* "runs/$name/small"
-    tar cJf "$out/$name.tar.xz" -C "runs/$name/small" --exclude '*.safetensors' .
+form='"[NAME=]RECIPE[@MODEL][:MINUTES] [TABLE.KEY=VALUE...]"'
+pattern='^(([A-Za-z0-9_-]+)=)?([^@:=]+\.toml)(@([^:]+))?(:([0-9.]+))?$'
+
+one() { # a killed run is continued, a finished one left alone: give the same arguments again
+    local out=$1 minutes=$2 job=$3 words name recipe model word options=()
+    read -ra words <<<"$job"
+    [[ ${words[0]} =~ $pattern ]]
+    recipe=${BASH_REMATCH[3]} model=${BASH_REMATCH[5]} minutes=${BASH_REMATCH[7]:-$minutes}
+    name=${BASH_REMATCH[2]:-$(basename "$recipe" .toml)}
+    if [ "$(cat "runs/$name/.done" 2>/dev/null)" != "$job" ]; then
+        if [ -n "$model" ]; then # a run of this machine, or what `insnet train --from` finds
+            if [ -d "runs/$model" ]; then model=runs/$model; fi
+            options+=(--from "$model")
+        fi
+        for word in train.minutes="$minutes" train.updates=100000000 train.patience=0 "${words[@]:1}"; do
+            options+=(--set "$word")
+        done
+        echo "== $job"
+        "$python" -m insnet train "$recipe" --resume --output "runs/$name" "${options[@]}"
+        evaluation "$name"
+        echo "$job" >"runs/$name/.done"
+    fi 2>&1 | tee -i -a "runs/$name.log" "$out/log.txt"
+    report "$out" "$name"
+    if [ "$weights" = all ] || [[ " $weights " == *" $name "* ]]; then bring "$out" "$name"; fi
 }
 
-collect() {
-    local out=$1 name=$2 folder=$3 shard
+evaluation() {
+    local data
+    [ "$evaluate" != none ] || return 0
+    data=$("$python" -c "import tomllib; print(tomllib.load(open('runs/$1/recipe.toml', 'rb'))['data']['folder'])")
+    "$python" -m insnet evaluate "runs/$1" --data "$data" --split valid --output "runs/$1/evaluation" $evaluate
+}
+
+report() { # of all runs on this machine so far
+    local folder=runs/.reports/$2
     mkdir -p "$folder"
-    tar xJf "$out/$name.tar.xz" -C "$folder"
-    for shard in "$out/$name".*safetensors; do cp "$shard" "$folder/$(basename "${shard#"$out/$name."}")"; done
+    cp "runs/$2"/{recipe.toml,metrics.jsonl,README.md} "runs/$2.log" "$folder"
+    [ ! -d "runs/$2/evaluation" ] || cp -r "runs/$2/evaluation" "$folder"
+    tar cJf "$1/reports.tar.xz" -C runs/.reports .
 }
 
-weights() { # in few bits and shards, as insnet.load reads them
-    "$python" - "$1" "$2" "$shard_bytes" "$bits" <<'PYTHON'
-import shutil
+bring() { # as a model folder with few bits a weight, cut where a file is full
+    local out=$1 name
+    shift
+    mkdir -p "$out"
+    for name; do
+        "$python" - "runs/$name" "$bits" <<'PYTHON'
 import sys
-from pathlib import Path
 
 import torch
 
 from insnet.families.storage import load_model, save_model
 
-out, name, shard_bytes, bits = sys.argv[1:]
+folder, bits = sys.argv[1:]
 how = {"8": {"eight_bits": True}, "16": {"dtype": torch.bfloat16}}[bits]
-save_model(f"runs/{name}/small", load_model(f"runs/{name}", "cpu"), max_shard_bytes=int(shard_bytes), **how)
-for path in Path(f"runs/{name}/small").glob("*.safetensors"):
-    shutil.copyfile(path, Path(out) / f"{name}.{path.name}")
+save_model(f"{folder}/small", load_model(folder, "cpu"), **how)
 PYTHON
+        cp "runs/$name"/{tokenizer,tokenizer_config,generation_config}.json "runs/$name/small"
+        tar c -C "runs/$name/small" . | split -b $part_bytes -d - "$out/$name.model.tar."
+    done
+}
+
+collect() {
+    local out=$1 name=$2 folder=$3
+    mkdir -p "$folder"
+    tar xJf "$out/reports.tar.xz" -C "$folder" --strip-components 2 "./$name"
+    if compgen -G "$out/$name.model.tar.*" >/dev/null; then cat "$out/$name".model.tar.* | tar x -C "$folder"; fi
+}
+
+fail() {
+    echo "error: $1" >&2
+    exit 1
 }
 
 case "${1:-}" in
-    pack | run | collect) "$@" ;;
-    *) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+    pack | run | bring | collect) "$@" ;;
+    *) sed -n '2,9s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
 esac

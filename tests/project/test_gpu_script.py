@@ -1,35 +1,101 @@
-"""The script for a borrowed GPU, played through on this machine's CPU: packed, run, collected, used."""
+"""The script for a borrowed GPU, played through on this machine's CPU: packed, run, brought, collected, used."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
+
+import pytest
 
 import insnet
 from insnet.tour.corpus import write_corpus
+from insnet.training.metrics import read_metrics
+from insnet.training.recipe import load_recipe
 
 ROOT = Path(__file__).parents[2]
+TWO_LAYERS = "model.layers=2 model.dropout=0.0 objective.tau=[-inf,inf]"
 
 
-def test_a_recipe_goes_there_and_its_model_comes_back(tmp_path: Path) -> None:
-    (tmp_path / "src").symlink_to(ROOT / "src")
-    shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
-    write_corpus(tmp_path / "data" / "tour", train=300, valid=20, test=5)
+class Machine:
+    """A copy of the repository with commands."""
 
-    def command(*words: str, **variables: str) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "src").symlink_to(ROOT / "src")
+        shutil.copytree(ROOT / "recipes", folder / "recipes")
+
+    def __call__(self, *words: str, **variables: str) -> str:
         environment = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": "src", **variables}
-        ran = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        ran = subprocess.run(words, cwd=self.folder, env=environment, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
 
-    command(sys.executable, "-m", "insnet", "prepare", "recipes/tour.toml")
-    command("recipes/gpu.sh", "pack", "tour")
-    shutil.rmtree(tmp_path / "data")  # the other machine has the parcel only
-    command("recipes/gpu.sh", "run", "out", "0.05", "recipes/tour.toml", SENTENCES="5")
-    came_back = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert came_back == ["tour.log", "tour.model.safetensors", "tour.tar.xz"]
-    command("recipes/gpu.sh", "collect", "out", "tour", "model")
-    assert json.loads((tmp_path / "model" / "report.json").read_text())["coverage"] == 1.0
-    assert (tmp_path / "model" / "metrics.jsonl").stat().st_size > 0
-    assert "baker" in insnet.load(tmp_path / "model", device="cpu").generate(["baker"], seed=0).text
+    def gpu(self, *words: str, **variables: str) -> str:
+        return self("recipes/gpu.sh", *words, **variables)
+
+    def out(self, name: str) -> list[str]:
+        return sorted(path.name for path in (self.folder / name).iterdir())
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """A machine that has the tour's parcel only."""
+    machine = Machine(tmp_path)
+    write_corpus(tmp_path / "data" / "tour", train=300, valid=20, test=5)
+    machine(sys.executable, "-m", "insnet", "prepare", "recipes/tour.toml")
+    machine.gpu("pack", "tour")
+    with tarfile.open(tmp_path / "parcels" / "tour.tar.xz") as parcel:
+        packed = parcel.getnames()
+    assert "data/tour/valid.txt" in packed and not any("test" in name or "train.txt" in name for name in packed)
+    with tarfile.open(tmp_path / "parcels" / "tour.test.tar.xz") as parcel:
+        assert "data/tour/test.txt" in parcel.getnames()
+    shutil.rmtree(tmp_path / "data")
+    return machine
+
+
+def test_recipes_go_there_and_what_was_asked_for_comes_back(machine: Machine) -> None:
+    jobs = ["recipes/tour.toml", f"more=recipes/tour_layered.toml@tour:0.02 {TWO_LAYERS}"]
+    how = {"EVALUATE": "--limit 5 --seeds 0,1", "WEIGHTS": "more"}
+    machine.gpu("run", "out", "0.05", *jobs, **how)
+    assert machine.out("out") == ["more.model.tar.00", "reports.tar.xz"]
+    machine.gpu("bring", "later", "tour", BITS="16")
+    assert machine.out("later") == ["tour.model.tar.00"]
+    curves = [read_metrics(machine.folder / "runs" / name) for name in ("tour", "more")]
+    assert curves[1][0]["loss"] < curves[0][0]["loss"], "the second run starts from the first"
+    shutil.move(machine.folder / "later" / "tour.model.tar.00", machine.folder / "out")
+    shutil.rmtree(machine.folder / "runs")  # here again: there is only what came back
+    for name in ("tour", "more"):
+        machine.gpu("collect", "out", name, f"back/{name}")
+        folder = machine.folder / "back" / name
+        reports = [json.loads((folder / f"evaluation/seed_{seed}/report.json").read_text()) for seed in (0, 1)]
+        assert [report["sentences"] for report in reports] == [5, 5] and reports[0]["coverage"] == 1.0
+        assert read_metrics(folder) and "finished after" in (folder / f"{name}.log").read_text()
+        assert "baker" in insnet.load(folder, device="cpu").generate(["baker"], seed=0).text
+    assert load_recipe(machine.folder / "back/tour/recipe.toml").train.minutes == 0.05
+    recipe = load_recipe(machine.folder / "back/more/recipe.toml")
+    assert recipe.train.minutes == 0.02 and recipe.objective.is_layered and recipe.train.patience == 0
+
+
+@pytest.mark.slow
+def test_a_finished_job_is_left_alone_and_a_packed_model_can_be_started_from(machine: Machine) -> None:
+    how = {"EVALUATE": "none", "WEIGHTS": "none"}
+    assert "== recipes/tour.toml" in machine.gpu("run", "out", "0.03", "recipes/tour.toml", **how)
+    before = read_metrics(machine.folder / "runs" / "tour")
+    assert "==" not in machine.gpu("run", "out", "0.03", "recipes/tour.toml", **how)
+    assert read_metrics(machine.folder / "runs" / "tour") == before and machine.out("out") == ["reports.tar.xz"]
+    machine.gpu("pack", "runs/tour")
+    shutil.rmtree(machine.folder / "runs")
+    machine.gpu("run", "out", "1", f"recipes/tour_layered.toml@tour:0.01 {TWO_LAYERS} train.updates=2", **how)
+    first = read_metrics(machine.folder / "runs" / "tour_layered")[0]
+    assert first["loss"] < before[0]["loss"]
+
+
+@pytest.mark.parametrize("job", ["recipes/tour.toml@", "recipes/tour.toml:soon", "a=b=recipes/tour.toml", "tour"])
+def test_a_job_that_cannot_be_read_is_told_before_anything_runs(tmp_path: Path, job: str) -> None:
+    machine = Machine(tmp_path)
+    with pytest.raises(AssertionError, match="cannot read the job"):
+        machine.gpu("run", "out", "1", "recipes/tour.toml", job)
+    assert not (tmp_path / "runs" / "tour").exists()

@@ -1,0 +1,51 @@
+"""The recipes that come with the project: each can be read, and those that are compared differ in what they say."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from insnet.decoding.config import GenerationConfig
+from insnet.training.recipe import Recipe, load_recipe
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+def recipe(name: str) -> Recipe:
+    return load_recipe(RECIPES / f"{name}.toml")
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(RECIPES.glob("*.toml"))])
+def test_every_recipe_can_be_read_and_its_texts_fit(name: str) -> None:
+    found = recipe(name)
+    GenerationConfig.of(found.generation)
+    config = found.model.for_vocabulary(found.tokenizer.vocabulary_size)
+    if getattr(config, "count_head", 0):
+        assert config.count_head >= found.data.max_tokens, "every text can be counted"
+
+
+@pytest.mark.parametrize("name", ["yelp", "news", "general"])
+def test_layers_are_learned_by_the_same_model_on_the_same_tokens(name: str) -> None:
+    sequential, layered = recipe(name), recipe(f"{name}_layered")
+    assert layered.objective.is_layered and not sequential.objective.is_layered
+    assert float("-inf") in layered.objective.tau, "and stays sequential where asked"
+    for table in ("data", "tokenizer", "model", "given"):
+        assert layered.tables()[table] == sequential.tables()[table]
+
+
+@pytest.mark.parametrize("name", ["yelp", "news"])
+def test_what_is_compared_has_the_same_text_size_and_budget(name: str) -> None:
+    ours, theirs = recipe(name), recipe(f"{name}_plan_and_write")
+    assert (theirs.data, theirs.tokenizer, theirs.train) == (ours.data, ours.tokenizer, ours.train)
+    assert replace(theirs.given, fraction=ours.given.fraction) == ours.given
+    sizes = [asdict(each.model.for_vocabulary(20000)) for each in (ours, theirs)]
+    assert all(sizes[0][key] == sizes[1][key] for key in ("width", "layers", "heads", "dropout"))
+
+
+@pytest.mark.parametrize("ablation", ["truncated", "noglobal"])
+def test_an_ablation_changes_one_switch_of_the_papers_model(ablation: str) -> None:
+    paper, ablated = recipe("yelp_paper").tables(), recipe(f"yelp_{ablation}").tables()
+    assert not paper["model"][ablation] and ablated["model"].pop(ablation)
+    del paper["model"][ablation]
+    assert paper == ablated and paper["train"] == recipe("yelp").tables()["train"]
+    assert paper["model"]["count_head"] == 0, "a stop head that is asked at every step"
