@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from insnet.benchmarks.learning_curve import draw, in_windows, measure
+from insnet.benchmarks.learning_curve import draw, in_windows, measure, panels_of
 from insnet.training.metrics import METRICS_FILE
 
 
@@ -53,6 +53,45 @@ def test_it_is_drawn(tmp_path):
     _, detail = measure(write(tmp_path, [3.0, 2.0] * 10))
     draw(detail, tmp_path / "curve.svg")
     assert "<svg" in (tmp_path / "curve.svg").read_text()
+
+
+def layered_run(folder, *, first_has_no_layers=False):
+    """Layers merge from 0.6 to 0.4 an insertion; what is not drawn by a text of a batch is left out of its line."""
+    lines = []
+    for update in range(1, 31):
+        share = 0.6 - 0.2 * update / 30
+        figures = {"layers_per_insertion": share, "layered_loss": 5 - share, "sequential_loss": 4 + share}
+        learned = {} if first_has_no_layers and update < 20 else figures
+        lines.append({"update": update, "loss": 5.0, "tokens": 100 * update, **learned})
+        if update % 10 == 0:
+            valid = {f"valid_{name}": value for name, value in figures.items()}
+            lines.append({"update": update, "valid_loss": 5.0, **valid})
+    (folder / METRICS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_of_layers_the_headline_tells_where_they_began_and_ended(tmp_path):
+    headline, _ = measure(layered_run(tmp_path))
+    assert headline["first_layers_per_insertion"] == pytest.approx(0.6 - 0.2 / 3)
+    assert headline["last_layers_per_insertion"] == pytest.approx(0.4)
+    assert headline["last_layered_loss"] == pytest.approx(4.6)
+    assert headline["last_sequential_loss"] == pytest.approx(4.4)
+
+
+def test_merging_layers_and_both_likelihoods_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    _, detail = measure(layered_run(tmp_path, first_has_no_layers=True), windows=30)
+    assert panels_of(detail["windows"]) == {
+        "loss": ("loss",),
+        "layers per insertion": ("layers_per_insertion",),
+        "nats an insertion": ("layered_loss", "sequential_loss"),
+    }
+    draw(detail, tmp_path / "curve.svg")
+    svg = (tmp_path / "curve.svg").read_text()
+    labels = ("layers per insertion", "nats an insertion", "valid, layered", "valid, sequential")
+    assert all(f"<!-- {label} -->" in svg for label in labels)
+    draw({**detail, "windows": [{"update": 1, "loss": 1.0}]}, tmp_path / "one.png")
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_folder_without_a_curve_is_refused(tmp_path):

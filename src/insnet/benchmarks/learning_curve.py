@@ -1,4 +1,7 @@
-"""How a run learned: its metrics in windows of updates, as numbers and as a drawing, and whether it ever jumped."""
+"""How a run learned: its metrics in windows of updates, as numbers and as a drawing, and whether it ever jumped.
+
+Of a run that learns to share steps (section 3.3), also how its layers merge and what that does to the likelihood.
+"""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -10,13 +13,14 @@ from insnet.files import read_json_object
 from insnet.training.metrics import METRICS_FILE, read_metrics
 
 _NOT_DRAWN = ("update", "tokens", "learning_rate", "gradient_norm")
+_LAYERS, _LIKELIHOODS = "layers_per_insertion", ("layered_loss", "sequential_loss")
 _VALID = "valid_"
 
 Row = dict[str, float]
 
 
 def measure(run: str | Path, *, windows: int = 100) -> tuple[dict[str, float], dict[str, Any]]:
-    """The headline (valid_loss, valid_token, ..., largest_rise) and the curves behind it.
+    """The headline (valid_loss, valid_token, ..., largest_rise; of layers first_NAME and last_NAME) and the curves.
 
     `largest_rise` is by how many nats the loss of a window ever exceeded the window before: batches hold texts of like
     length, so single updates differ by more than that.
@@ -34,8 +38,18 @@ def measure(run: str | Path, *, windows: int = 100) -> tuple[dict[str, float], d
         "updates": learned[-1]["update"],
         "insertions": learned[-1]["tokens"],
         "largest_rise": max([0.0, *rises]),
+        **_movements(valid),
     }
     return headline, {"model": _shape(Path(run)), "windows": smooth, "valid": valid}
+
+
+def _movements(valid: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Where layers and likelihoods stood at the first evaluation and at the last."""
+    moved: dict[str, float] = {}
+    for name in (_LAYERS, *_LIKELIHOODS):
+        values = [line[_VALID + name] for line in valid if _VALID + name in line]
+        moved |= {f"first_{name}": values[0], f"last_{name}": values[-1]} if values else {}
+    return moved
 
 
 def in_windows(lines: Sequence[Mapping[str, float]], windows: int) -> list[Row]:
@@ -47,24 +61,41 @@ def in_windows(lines: Sequence[Mapping[str, float]], windows: int) -> list[Row]:
 
 
 def draw(detail: Mapping[str, Any], path: str | Path) -> None:
-    """The curves as a picture: every loss while learning, and on the valid split."""
+    """The curves as a picture: every loss while learning, and on the valid split; of layers, how they merge, and both
+    likelihoods in one panel."""
     import matplotlib
 
     matplotlib.use("svg" if str(path).endswith(".svg") else "agg")
     import matplotlib.pyplot as plt
 
-    windows, valid = detail["windows"], detail["valid"]
-    names = [name for name in windows[0] if name not in _NOT_DRAWN]
+    panels = panels_of(detail["windows"])
     with plt.rc_context({"svg.hashsalt": "insnet", "font.size": 9}):
-        figure, axes = plt.subplots(1, len(names), figsize=(2.6 * len(names), 2.4), layout="constrained")
-        for axis, name in zip(axes, names, strict=True):
-            axis.plot(*_points(windows, name), color="0.6", linewidth=1, label="training")
-            axis.plot(*_points(valid, _VALID + name), "o-", color="tab:blue", markersize=3, label="valid")
-            axis.set(title=name.replace("_", " "), xlabel="update")
-        axes[0].set_ylabel("nats")
-        axes[-1].legend(frameon=False)
+        size = (2.6 * len(panels), 2.4)
+        figure, [axes] = plt.subplots(1, len(panels), figsize=size, layout="constrained", squeeze=False)
+        for axis, (title, names) in zip(axes, panels.items(), strict=True):
+            for number, name in enumerate(names):
+                told = f", {name.removesuffix('_loss')}" if len(names) > 1 else ""
+                grey, colour = str(0.6 + 0.2 * number), f"C{number}"
+                axis.plot(*_points(detail["windows"], name), color=grey, linewidth=1, label=f"training{told}")
+                valid = _points(detail["valid"], _VALID + name)
+                axis.plot(*valid, "o-", color=colour, markersize=3, label=f"valid{told}")
+            axis.set(title=title, xlabel="update", ylabel="" if names == (_LAYERS,) else "nats")
+            if axis is axes[-1] or len(names) > 1:
+                axis.legend(frameon=False, fontsize=7)
         figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
         plt.close(figure)
+
+
+def panels_of(windows: Sequence[Mapping[str, float]]) -> dict[str, tuple[str, ...]]:
+    """Titles, and the names to be drawn together under each.
+
+    >>> panels_of([{"update": 1, "loss": 2.0}, {"update": 2, "loss": 1.0, "layered_loss": 1.0, "sequential_loss": 1.5}])
+    {'loss': ('loss',), 'nats an insertion': ('layered_loss', 'sequential_loss')}
+    """
+    names = list(dict.fromkeys(name for window in windows for name in window if name not in _NOT_DRAWN))
+    panels = {name.replace("_", " "): (name,) for name in names if name not in _LIKELIHOODS}
+    together = tuple(name for name in _LIKELIHOODS if name in names)
+    return panels | ({"nats an insertion": together} if together else {})
 
 
 def _means(lines: Sequence[Mapping[str, float]]) -> Row:

@@ -1,7 +1,7 @@
 """What parallel decoding saves: the same model and the same keywords, several insertions a step against one.
 
-Whole calls are timed, from keywords to texts, so that nothing a user waits for is left out. A latency ratio is the ratio
-of rounds, a batch lasting as long as its longest text, times that of what a round costs: the latter is what is lost.
+Whole calls are timed, from keywords to texts, so that nothing a user waits for is left out. A latency ratio is the
+ratio of rounds, a batch lasting as long as its longest text, times that of what a round costs: this is what is lost.
 """
 
 import itertools

@@ -70,7 +70,7 @@ def settings_of_tau(tau: float) -> dict[str, Any]:
 
 
 def read_settings(text: str) -> list[dict[str, Any]]:
-    """Every combination that a text of settings stands for; slashes part what is to be tried, `uniform` is InsNet-uniform.
+    """Every combination that a text of settings stands for; slashes part what is to be tried.
 
     >>> read_settings("parallel_mass=1 confidence=0.1/0.2")
     [{'parallel_mass': 1, 'confidence': 0.1}, {'parallel_mass': 1, 'confidence': 0.2}]

@@ -43,7 +43,7 @@ def train_speed(
     device: options.DeviceOption = options.Device.auto,
     output: ResultOption = None,
 ) -> None:
-    """Time a training step of InsNet over one of the autoregressive model, or in layers over one by one; sizes are equal.
+    """Time a training step of InsNet over one of the autoregressive model of its size, or in layers over one by one.
 
     insnet benchmark train-speed --tau 0.3 --lengths 32,64
     """
