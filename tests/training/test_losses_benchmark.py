@@ -5,6 +5,7 @@ import pytest
 from insnet.benchmarks.losses import measure
 from insnet.families.storage import load_model, save_model
 from insnet.training.metrics import read_metrics
+from insnet.training.prepare import prepare
 from insnet.training.recipe import load_recipe
 from insnet.training.trainer import train
 
@@ -36,3 +37,11 @@ def test_eight_bits_cost_what_a_model_stored_in_eight_bits_has_lost(recipe_path,
 def test_fewer_sentences_can_be_measured(recipe, tmp_path):
     train(recipe, output=tmp_path / "run", on_event=lambda event: None)
     assert measure(tmp_path / "run", limit=3)[0]["valid_loss"] != measure(tmp_path / "run")[0]["valid_loss"]
+
+
+def test_a_text_prepared_for_another_tokenizer_is_refused(recipe_path, tmp_path):
+    train(load_recipe(recipe_path), output=tmp_path / "run", on_event=lambda event: None)
+    (tmp_path / "corpus" / "train.txt").write_text("the cat sees another animal .\n" * 40)
+    prepare(load_recipe(recipe_path))
+    with pytest.raises(ValueError, match="was prepared with another tokenizer"):
+        measure(tmp_path / "run")

@@ -11,6 +11,7 @@ from insnet.families.generator import Generator
 from insnet.families.quantize import quantized, restored
 from insnet.families.storage import load_model
 from insnet.text.batching import Batches, BatchingConfig
+from insnet.text.tokenizer import Tokenizer
 from insnet.training.devices import make_accelerator
 from insnet.training.prepare import load_prepared
 from insnet.training.recipe import Recipe, load_recipe
@@ -44,6 +45,10 @@ def measure(
     """
     folder = Path(folder)
     recipe = load_recipe(folder / RECIPE_FILE)
+    if Tokenizer.load(folder).fingerprint != load_prepared(recipe).tokenizer.fingerprint:
+        raise ValueError(
+            f"{recipe.data.prepared} was prepared with another tokenizer than {folder} has: prepare it again"
+        )
     model = load_model(folder, "cpu")
     found = {"as_stored": _losses(model, recipe, limit)}
     if rounded:
