@@ -1,7 +1,8 @@
-"""Writes docs/samples.md: python docs/write_samples.py [--model NAME] [--order FILE.json] [--output FILE.md].
+"""Writes docs/samples.md: python docs/write_samples.py [--model NAME] [--tau TAU=DIR ...] [--order FILE].
 
 What a model writes for the forty keyword lists of samples_keywords.txt, seed 0, first draw, nothing chosen or mended;
-and in which order it inserts, read from the results file of `insnet benchmark insertion-order`.
+some of them again with several words a round, by the same model or by one model for each tolerance tau; and in which
+order it inserts, read from the results file of `insnet benchmark insertion-order`.
 """
 
 import argparse
@@ -9,13 +10,14 @@ import json
 import math
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import insnet
+from insnet.benchmarks.spectrum import Point, points_of_model, points_of_taus, read_tau
 from insnet.cli.terminal import with_keywords
-from insnet.cli.watch import with_newest
+from insnet.cli.watch import View, with_newest
 from insnet.files import write_atomically
 from insnet.shelf import DEFAULT
 from insnet.text.corpus import read_keyword_lists
@@ -25,6 +27,8 @@ KEYWORDS = DOCS / "samples_keywords.txt"
 ORDER = DOCS.parent / "benchmarks" / "results" / "insertion_order.json"
 SEED = 0
 STEP_BY_STEP = (11, 19)  # which of the lists, counted from 1
+SEVERAL_A_ROUND = (21, 30)  # likewise
+DEGREES = ("parallel_mass=0.5/0.7/0.9",)  # of parallelism, where there is no model for each tolerance
 BLANKS = ("The ___ was built in ___ by ___.", "She opened the ___ and found ___.")
 FILLINGS = 3
 _SPECIAL = "\\`*_{}[]<>|$~#"  # what Markdown may read as more than itself
@@ -33,7 +37,13 @@ _SPECIAL = "\\`*_{}[]<>|$~#"  # what Markdown may read as more than itself
 # --- the page ---
 
 
-def page(model: insnet.Model, name: str, order: dict[str, Any], order_link: str) -> str:
+def page(
+    model: insnet.Model,
+    name: str,
+    order: dict[str, Any],
+    order_link: str,
+    folder_of_tau: dict[float, str] | None = None,
+) -> str:
     """All of docs/samples.md."""
     lists = read_keyword_lists(KEYWORDS)
     results = model.generate_batch(lists, seed=SEED)
@@ -59,7 +69,7 @@ Numbers {numbers} again; what a step inserted is bold. A rare word takes several
 
 {steps}
 
-## Blanks
+{degrees_section(model, name, lists, folder_of_tau or {})}## Blanks
 
 What was filled in is bold.
 
@@ -88,6 +98,58 @@ def steps_section(result: insnet.Result) -> str:
         previous = entry["text"]
     start = f"| 0 | {escaped(' '.join(result.keywords))} |"
     return "\n".join(["| step | canvas |", "|---|---|", start, *rows])
+
+
+# --- several words a round ---
+
+
+def degrees_section(model: insnet.Model, name: str, lists: Sequence[list[str]], folder_of_tau: dict[float, str]) -> str:
+    """Some lists again, from one word a round to many; nothing for a model that can only insert one by one."""
+    if not model.family.traits.inserts_in_layers:
+        return ""
+    points = [*points_of_model(name, () if folder_of_tau else DEGREES), *points_of_taus(folder_of_tau)]
+    models = {name: model, **{folder: insnet.load(folder, device="cpu") for folder in folder_of_tau.values()}}
+    tables = [degrees_table(points, models.__getitem__, lists[number - 1]) for number in SEVERAL_A_ROUND]
+    numbers = " and ".join(map(str, SEVERAL_A_ROUND))
+    how = "one model for each tolerance τ, with the paper's top-k" if folder_of_tau else "the same model all the time"
+    text = (
+        f"Numbers {numbers} again, from one word a round to many ({how}). The number behind a word is the round that "
+        "it came in; required words are bold."
+    )
+    return "\n\n".join(["## Several words a round", wrapped(text), *tables]) + "\n\n"
+
+
+def degrees_table(points: Sequence[Point], model_of: Callable[[str], insnet.Model], keywords: list[str]) -> str:
+    """One row a way to write."""
+    rows = ["| how | rounds | text |", "|---|---|---|"]
+    for point in points:
+        [result] = model_of(point.model).generate_batch([keywords], seed=SEED, **point.settings)
+        rows.append(f"| {label(point)} | {result.steps} | {with_rounds(result)} |")
+    return "\n".join(rows)
+
+
+def label(point: Point) -> str:
+    """What tells a way to write from the others, in words."""
+    own = [f"{key} {value}" for key, value in point.settings.items() if key != "mode"]
+    if point.name.startswith("tau_"):
+        own = [point.name.replace("tau_", "τ = "), *own]
+    return escaped(", ".join(own)) if own else "one by one"
+
+
+def with_rounds(result: insnet.Result) -> str:
+    """The text with the round of each word behind it, and what was given bold."""
+    view = View.of(" ".join(result.keywords))
+    for entry in result.trace:
+        view = view.grown(entry["text"])
+    marked, end = [], 0
+    for step, start, stop in view.parts():
+        part = escaped(view.text[start:stop])
+        marked += [escaped(view.text[end:start]), f"{part}<sup>{step}</sup>" if step else f"**{part}**"]
+        end = stop
+    return "".join([*marked, escaped(view.text[end:])])
+
+
+# --- blanks ---
 
 
 def blanks_section(model: insnet.Model, text: str) -> str:
@@ -229,14 +291,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 done, 1 failed; wrong usage exits with 2."""
     parser = argparse.ArgumentParser(description="Write docs/samples.md.")
     parser.add_argument("--model", default=DEFAULT, help="a model by name or folder (%(default)s)")
+    parser.add_argument("--tau", action="append", metavar="TAU=DIR", help="a model for each tolerance, to be compared")
     parser.add_argument("--order", type=Path, default=ORDER, help="its results of insnet benchmark insertion-order")
     parser.add_argument("--output", type=Path, default=DOCS / "samples.md")
     options = parser.parse_args(arguments)
     name = Path(options.model).name
     try:
+        folder_of_tau = dict(read_tau(text) for text in options.tau or [])
         order = read_order(options.order, name)
         link = Path("..", "benchmarks", "results", options.order.name).as_posix()
-        text = page(insnet.load(options.model, device="cpu"), name, order, link)
+        text = page(insnet.load(options.model, device="cpu"), name, order, link, folder_of_tau)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -91,6 +92,38 @@ def test_the_page_holds_forty_texts_two_of_them_step_by_step(model):
         assert shown == [[str(step["step"]), step["text"]] for step in steps]
     for text in samples.BLANKS:
         assert f"`{text}`" in page
+
+
+def test_some_lists_are_shown_from_one_word_a_round_to_many(model):
+    lists = read_keyword_lists(samples.KEYWORDS)
+    section = samples.degrees_section(model, "tour", lists, {})
+    rows = [row for row in rows_of(section) if row[0] != "how"]
+    labels = ["one by one", "parallel_mass 0.5", "parallel_mass 0.7", "parallel_mass 0.9"]
+    assert [row[0] for row in rows] == labels * len(samples.SEVERAL_A_ROUND)
+    written = model.generate(lists[samples.SEVERAL_A_ROUND[1] - 1], seed=0, mode="parallel", parallel_mass=0.9)
+    assert rows[-1][1:] == [str(written.steps), printed(samples.with_rounds(written))]
+    assert re.sub(r"<sup>\d+</sup>", "", rows[-1][2]) == written.text
+    assert int(rows[-1][1]) < int(rows[-4][1])
+
+
+def test_the_number_behind_a_word_is_its_round():
+    texts = ["the goat a hat", "the old goat ate a hat.", "the old goat ate a red hat."]
+    result = SimpleNamespace(keywords=["goat", "hat"], trace=[{"text": text} for text in texts])
+    wanted = (
+        "the<sup>1</sup> old<sup>2</sup> **goat** ate<sup>2</sup> a<sup>1</sup> red<sup>3</sup> **hat**.<sup>2</sup>"
+    )
+    assert samples.with_rounds(result) == wanted
+
+
+def test_a_model_for_each_tolerance_is_shown_with_the_papers_settings(model, monkeypatch):
+    lists = read_keyword_lists(samples.KEYWORDS)
+    asked = []
+    monkeypatch.setattr(samples.insnet, "load", lambda folder, device: asked.append(folder) or model)
+    section = samples.degrees_section(model, "tour", lists, {10.0: "runs/ten", float("-inf"): "runs/one"})
+    labels = [row[0] for row in rows_of(section) if row[0] != "how"]
+    assert labels[:3] == ["one by one", "τ = -inf, top_k 5", "τ = 10, top_k 1"] and asked == ["runs/ten", "runs/one"]
+    one_by_one = SimpleNamespace(family=SimpleNamespace(traits=SimpleNamespace(inserts_in_layers=False)))
+    assert samples.degrees_section(one_by_one, "other", lists, {}) == ""
 
 
 def test_bold_are_required_words_new_words_and_fillings():

@@ -62,6 +62,22 @@ def points_of_taus(folder_of_tau: Mapping[float, str]) -> list[Point]:
     ]
 
 
+def read_tau(text: str) -> tuple[float, str]:
+    """A tolerance and the folder of its model.
+
+    >>> read_tau("10=runs/tau10")
+    (10.0, 'runs/tau10')
+    """
+    tau, _, folder = text.partition("=")
+    try:
+        number = float(tau)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number) or not folder:
+        raise ValueError(f"cannot read {text!r}; expected TAU=DIR, as in 10=runs/tau10 or -inf=tour")
+    return number, folder
+
+
 def settings_of_tau(tau: float) -> dict[str, Any]:
     """How a model of this tolerance decodes."""
     top_k = {"top_k": TOP_K_OF_TAU[tau]} if tau in TOP_K_OF_TAU else {}

@@ -133,13 +133,9 @@ def parallel_speed(
 
 
 def _folder_of_tau(texts: Sequence[str]) -> dict[float, str]:
-    folders: dict[float, str] = {}
-    for text in texts:
-        tau, equals, folder = text.partition("=")
-        try:
-            folders[float(tau)] = folder
-        except ValueError:
-            equals = ""
-        if not equals or not folder:
-            raise typer.BadParameter(f"cannot read {text!r}; expected TAU=DIR, as in 10=runs/tau10 or -inf=tour")
-    return folders
+    from insnet.benchmarks.spectrum import read_tau
+
+    try:
+        return dict(read_tau(text) for text in texts)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None

@@ -71,18 +71,23 @@ class View:
             step_of_part += self.step_of_part[first:last] if is_old else [self.step + 1] * (new_last - new_first)
         return View(text, self.step + 1, tuple(step_of_part))
 
+    def parts(self) -> list[tuple[int, int, int]]:
+        """Step, start and end of each word and symbol."""
+        spans = [part.span() for part in _PART.finditer(self.text)]
+        return [(step, *span) for step, span in zip(self.step_of_part, spans, strict=True)]
+
     def styled(self, keywords: Sequence[str], *, shows_newest: bool = False) -> "Text":
         """The text with its required words styled. Words that went in together share a colour, the newest are
         highlighted."""
         styled = with_keywords(self.text, keywords)
         size = Counter(self.step_of_part)
-        parts = zip(self.step_of_part, _PART.finditer(self.text), strict=True)
-        for step, run in groupby(parts, key=lambda pair: pair[0]):
-            spans = [part.span() for _, part in run]
+        for step, run in groupby(self.parts(), key=lambda part: part[0]):
+            [(_, start, end), *others] = run
+            end = others[-1][2] if others else end
             if step == self.step > 0 and shows_newest:
-                styled.stylize(_NEWEST, spans[0][0], spans[-1][1])
+                styled.stylize(_NEWEST, start, end)
             elif step > 0 and size[step] > 1:
-                styled.stylize(_COLOURS[step % len(_COLOURS)], spans[0][0], spans[-1][1])
+                styled.stylize(_COLOURS[step % len(_COLOURS)], start, end)
         return styled
 
 
