@@ -36,7 +36,25 @@ SETTINGS = [
     {"top_k": 1, "slot_choice": "argmax"},
     {"top_k": 0, "top_p": 0.8, "no_repeat_ngram": 0, "no_adjacent_repeats": False, "min_words": 4, "max_words": 22},
     {"repetition_penalty": 1.5, "no_repeat_ngram": 1, "max_tokens": 5},
+    {"top_k": 0, "min_p": 0.1, "typical_p": 0.6},
 ]
+
+CHOICES = [
+    {},
+    {"candidates": 3, "top_k": 0},
+    {"candidates": 3, "candidate_choice": "likelihood", "min_p": 0.02},
+    {"candidates": 2, "revise": 2, "revise_share": 0.4, "top_k": 0, "typical_p": 0.9},
+]
+"""How a text is chosen among finished ones."""
+
+
+@pytest.fixture(params=range(len(CHOICES)), ids=lambda number: "_".join(CHOICES[number]) or "plain")
+def choices(request, model):
+    """Every way that the family knows."""
+    options = CHOICES[request.param]
+    if "revise" in options and not model.family.traits.fills_blanks:
+        pytest.skip("it only appends")
+    return options
 
 
 def plain(steps):
@@ -74,8 +92,8 @@ def test_row_decoded_alone_equals_row_in_batch(model, stopping):
             assert_same_trace(run([row])[0], together[row])
 
 
-def test_results_do_not_depend_on_the_batch_size(model):
-    options = {"seed": 3, "max_tokens": 8, "rehearsals": 2}
+def test_results_do_not_depend_on_the_batch_size(model, choices):
+    options = {"seed": 3, "max_tokens": 8, "rehearsals": 2, **choices}
     one_by_one = model.generate_batch(REQUESTS, batch_size=1, **options)
     assert len({result.text for result in one_by_one}) > 1
     for size in (2, 3, 64):
@@ -98,9 +116,10 @@ def test_finished_rows_are_dropped_and_heard_of_no_more(model):
     assert seen[0] == len(REQUESTS) * 3 and seen[-1] < seen[0]
 
 
-def test_replaying_the_trace_gives_the_output_and_the_prompt_survives(model):
+def test_replaying_the_trace_gives_the_output_and_the_prompt_survives(model, choices):
     for settings in SETTINGS:
-        results = model.generate_batch(REQUESTS, seed=5, stopping="sampled", **{"max_tokens": 9, **settings})
+        settings = {"max_tokens": 9, **choices, **settings}
+        results = model.generate_batch(REQUESTS, seed=5, stopping="sampled", **settings)
         for keywords, result in zip(REQUESTS, results, strict=True):
             assert result.steps == len(result.trace)
             if result.trace:
@@ -251,8 +270,8 @@ def test_joining_keeps_every_ban(model):
         assert banned == {tuple(t for t in s if t >= 0) for s in own.constraints.forbidden[0].tolist()} - {()}
 
 
-def test_same_seed_same_trace_and_another_seed_another(model):
-    options = {"stopping": "sampled", "top_k": 0, "min_words": 6, "max_tokens": 14}
+def test_same_seed_same_trace_and_another_seed_another(model, choices):
+    options = {"stopping": "sampled", "top_k": 0, "min_words": 6, "max_tokens": 14, **choices}
     first, again = (model.generate_batch(REQUESTS, seed=11, **options) for _ in range(2))
     assert [r.trace for r in first] == [r.trace for r in again]
     assert [r.log_prob for r in first] == [r.log_prob for r in again]
@@ -260,10 +279,10 @@ def test_same_seed_same_trace_and_another_seed_another(model):
     assert [r.text for r in first] != [r.text for r in other]
 
 
-def test_saved_and_loaded_gives_the_same_trace(model, tmp_path):
+def test_saved_and_loaded_gives_the_same_trace(model, choices, tmp_path):
     save_model(tmp_path, model.family)
     loaded = Model(load_model(tmp_path, "cpu", torch.float64), model.tokenizer, model.generation)
-    options = {"seed": 11, "top_k": 0, "min_words": 5, "stopping": "sampled"}
+    options = {"seed": 11, "top_k": 0, "min_words": 5, "stopping": "sampled", **choices}
     for before, after in zip(
         model.generate_batch(REQUESTS, **options), loaded.generate_batch(REQUESTS, **options), strict=True
     ):

@@ -116,15 +116,18 @@ def test_scores_do_not_depend_on_the_chunks(model, monkeypatch):
     texts = [text for keywords in LISTS for text in written(model, keywords, range(5), stopping="sampled")]
     rows = [Given.of(text, number) for number, text in enumerate(texts)]
     together = log_likelihoods(model.scribe, rows)
-    monkeypatch.setattr(rerank, "_MOST_LOGITS", 1)  # a row at a time
+    monkeypatch.setattr(rerank, "_MOST_NUMBERS", 1)  # a row at a time
     assert log_likelihoods(model.scribe, rows) == pytest.approx(together, rel=0, abs=1e-9)
 
 
-def test_chunks_hold_every_row_once_within_the_bound():
-    sizes = [5, 30, 7, 7, 100, 8, 1]
-    chunks = list(rerank._chunks(sizes, 32))
+def test_chunks_hold_every_row_once_within_the_bound(monkeypatch):
+    monkeypatch.setattr(rerank, "_MOST_NUMBERS", 32 * 900)
+    lengths = [5, 30, 7, 7, 100, 8, 1]
+    chunks = list(rerank._chunks(lengths, 500))
     assert sorted(index for chunk in chunks for index in chunk) == list(range(7))
-    assert all(len(chunk) == 1 or len(chunk) * max(sizes[index] for index in chunk) <= 32 for chunk in chunks)
+    for chunk in chunks:
+        longest = max(lengths[index] for index in chunk)
+        assert len(chunk) == 1 or len(chunk) * longest * (500 + 40 * longest) <= 32 * 900
     assert len(chunks) < 7
 
 

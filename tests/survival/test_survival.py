@@ -147,6 +147,9 @@ def _surfaces_kept(text, keywords):
     return True
 
 
+REVISED = {"candidates": 2, "revise": 1, "revise_share": 0.5}
+
+
 @pytest.mark.parametrize("kind, lower_case", [("word", True), ("bpe", False)])
 def test_every_keyword_survives(kind, lower_case):
     model = small_model("insnet", kind, lower_case=lower_case, width=8, layers=1, heads=1, scale=0.5)
@@ -154,13 +157,20 @@ def test_every_keyword_survives(kind, lower_case):
     assert len(accepted) + len(messages) == LISTS
     assert 0 < len(messages) < 0.05 * LISTS
     assert all(message and "\n" not in message and len(message) < 200 for message in messages)
-    results = model.generate_batch(accepted, seed=9, max_tokens=12, min_words=1, max_words=400, batch_size=125, **HOT)
-    texts = [result.text for result in results]
-    assert coverage(texts, accepted) == 1.0
-    assert all_in_order(texts, accepted) == 1.0
-    assert all(_surfaces_kept(text, keywords) for text, keywords in zip(texts, accepted, strict=True))
-    assert all("\n" not in text and text == " ".join(text.split(" ")) for text in texts)
+    options = {"seed": 9, "max_tokens": 12, "min_words": 1, "max_words": 400, "batch_size": 125, **HOT}
+    _assert_all_survive(accepted, results := model.generate_batch(accepted, **options))
     assert sum(result.steps for result in results) > LISTS  # words were in fact inserted beside them
+    some = [keywords for keywords in accepted if sum(map(len, keywords)) < 60][::6]
+    _assert_all_survive(some, results := model.generate_batch(some, **options, **REVISED))
+    assert sum(bool(step["delete"]) for result in results for step in result.trace) > 20  # and removed again
+
+
+def _assert_all_survive(keyword_lists, results):
+    texts = [result.text for result in results]
+    assert coverage(texts, keyword_lists) == 1.0
+    assert all_in_order(texts, keyword_lists) == 1.0
+    assert all(_surfaces_kept(text, keywords) for text, keywords in zip(texts, keyword_lists, strict=True))
+    assert all("\n" not in text and text == " ".join(text.split(" ")) for text in texts)
 
 
 class Counting:

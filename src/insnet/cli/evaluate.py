@@ -42,10 +42,15 @@ def evaluate(
     temperature: options.TemperatureOption = None,
     top_k: options.TopKOption = None,
     top_p: options.TopPOption = None,
+    min_p: options.MinPOption = None,
+    typical_p: options.TypicalPOption = None,
     slot_mass: options.SlotMassOption = None,
     parallel_mass: options.ParallelMassOption = None,
     rounds: options.RoundsOption = None,
     stopping: options.StoppingOption = None,
+    candidates: options.CandidatesOption = None,
+    candidate_choice: options.CandidateChoiceOption = None,
+    revise: options.ReviseOption = None,
 ) -> None:
     """Write a text for every keyword list of a data split and score it against the original.
 
@@ -57,10 +62,15 @@ def evaluate(
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
+        min_p=min_p,
+        typical_p=typical_p,
         slot_mass=slot_mass,
         parallel_mass=parallel_mass,
         rounds=rounds,
         stopping=stopping,
+        candidates=candidates,
+        candidate_choice=candidate_choice,
+        revise=revise,
     )
     all_seeds = [seed] if seeds is None else _parse_seeds(seeds)
     from insnet.evaluate import decoding_settings, evaluate_task, read_task

@@ -46,10 +46,15 @@ def generate(
     temperature: options.TemperatureOption = None,
     top_k: options.TopKOption = None,
     top_p: options.TopPOption = None,
+    min_p: options.MinPOption = None,
+    typical_p: options.TypicalPOption = None,
     slot_mass: options.SlotMassOption = None,
     parallel_mass: options.ParallelMassOption = None,
     rounds: options.RoundsOption = None,
     stopping: options.StoppingOption = None,
+    candidates: options.CandidatesOption = None,
+    candidate_choice: options.CandidateChoiceOption = None,
+    revise: options.ReviseOption = None,
 ) -> None:
     """Write a sentence that holds every keyword, in the given order.
 
@@ -64,10 +69,15 @@ def generate(
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
+        min_p=min_p,
+        typical_p=typical_p,
         slot_mass=slot_mass,
         parallel_mass=parallel_mass,
         rounds=rounds,
         stopping=stopping,
+        candidates=candidates,
+        candidate_choice=candidate_choice,
+        revise=revise,
     )
     refused = options.read_refused(reject)
     if input_file is not None:
@@ -105,10 +115,15 @@ def infill(
     temperature: options.TemperatureOption = None,
     top_k: options.TopKOption = None,
     top_p: options.TopPOption = None,
+    min_p: options.MinPOption = None,
+    typical_p: options.TypicalPOption = None,
     slot_mass: options.SlotMassOption = None,
     parallel_mass: options.ParallelMassOption = None,
     rounds: options.RoundsOption = None,
     stopping: options.StoppingOption = None,
+    candidates: options.CandidatesOption = None,
+    candidate_choice: options.CandidateChoiceOption = None,
+    revise: options.ReviseOption = None,
 ) -> None:
     """Fill the blanks (___) of a text and keep all else word for word.
 
@@ -123,10 +138,15 @@ def infill(
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
+        min_p=min_p,
+        typical_p=typical_p,
         slot_mass=slot_mass,
         parallel_mass=parallel_mass,
         rounds=rounds,
         stopping=stopping,
+        candidates=candidates,
+        candidate_choice=candidate_choice,
+        revise=revise,
     )
     refused = options.read_refused(reject)
     if refused is not None:
@@ -166,7 +186,7 @@ def _check_usage(
 def _watch(model: "Model", keywords: list[str], samples: int, settings: dict[str, Any]) -> None:
     from insnet.cli.watch import watch
 
-    if samples == 1 and not settings["any_order"] and settings["accept"] is None:
+    if samples == 1 and not model.job(**settings).choices():
         watch(model.stream(keywords, **settings), [" ".join(keyword.split()) for keyword in keywords])
         return
     for result in model.generate(keywords, num_samples=samples, **settings):

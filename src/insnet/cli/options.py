@@ -35,6 +35,13 @@ class Stopping(StrEnum):
     cumulative = "cumulative"
 
 
+class CandidateChoice(StrEnum):
+    """Which of several candidates is kept; insnet.decoding.config says more."""
+
+    consensus = "consensus"
+    likelihood = "likelihood"
+
+
 _DECODING = "Decoding (default: the model's own settings)"
 
 ModelOption = Annotated[
@@ -72,6 +79,25 @@ TopKOption = Annotated[
 ]
 TopPOption = Annotated[
     float | None, typer.Option(help="Draw among the tokens that hold this share.", rich_help_panel=_DECODING)
+]
+MinPOption = Annotated[
+    float | None,
+    typer.Option(help="Draw among the tokens at least this share as likely as the best.", rich_help_panel=_DECODING),
+]
+TypicalPOption = Annotated[
+    float | None,
+    typer.Option(help="Draw among the tokens of typical surprise that hold this share.", rich_help_panel=_DECODING),
+]
+CandidatesOption = Annotated[
+    int | None, typer.Option(help="Write so many texts for one and keep the best.", rich_help_panel=_DECODING)
+]
+CandidateChoiceOption = Annotated[
+    CandidateChoice | None,
+    typer.Option(help="The best: what most others agree with, or the likeliest.", rich_help_panel=_DECODING),
+]
+ReviseOption = Annotated[
+    int | None,
+    typer.Option(help="Rounds that replace the least likely words.", rich_help_panel=_DECODING),
 ]
 SlotMassOption = Annotated[
     float | None, typer.Option(help="Draw among the slots that hold this share.", rich_help_panel=_DECODING)

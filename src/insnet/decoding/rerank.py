@@ -17,7 +17,8 @@ from insnet.randomness import mix
 from insnet.text.batching import TokenBatch
 
 _ORDER_NOISE = 601
-_MOST_LOGITS = 1 << 25  # of one chunk: its tokens times the vocabulary, 128 MiB in float32
+_MOST_NUMBERS = 1 << 25  # a chunk may need at a time: 128 MiB in float32
+_NUMBERS_A_PAIR = 40  # of tokens: attention of some heads over all offsets, and all slots of all steps
 _LONGEST_RUN = 4  # words of the runs that texts are compared by, as in BLEU-4
 
 
@@ -133,7 +134,7 @@ def log_likelihoods(scribe: Scribe, rows: Sequence[Given]) -> list[float]:
     family, starts_word = scribe.family, scribe.lexicon.starts_word.cpu()
     device = next(family.parameters()).device
     scores: dict[int, float] = {}
-    for chunk in _chunks([len(row.tokens) + 2 for row in rows], _MOST_LOGITS // len(starts_word)):
+    for chunk in _chunks([len(row.tokens) + 2 for row in rows], len(starts_word)):
         batch = TokenBatch.of(
             [rows[index].tokens for index in chunk],
             starts_word=starts_word,
@@ -144,11 +145,12 @@ def log_likelihoods(scribe: Scribe, rows: Sequence[Given]) -> list[float]:
     return [scores[index] for index in range(len(rows))]
 
 
-def _chunks(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
-    """All indices in chunks of like size, none taking more than `most` once padded, but for rows that do so alone."""
+def _chunks(lengths: Sequence[int], vocabulary: int) -> Iterator[list[int]]:
+    """All indices in chunks of like length, none needing too many numbers once padded, but for rows that do alone."""
     chunk: list[int] = []
-    for index in sorted(range(len(sizes)), key=sizes.__getitem__):
-        if chunk and (len(chunk) + 1) * sizes[index] > most:
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        own = lengths[index] * (vocabulary + _NUMBERS_A_PAIR * lengths[index])
+        if chunk and (len(chunk) + 1) * own > _MOST_NUMBERS:
             yield chunk
             chunk = []
         chunk.append(index)
