@@ -5,8 +5,8 @@ import re
 import pytest
 
 from insnet.cli import watch
-from insnet.cli.options import Stopping, parse_length
-from insnet.decoding.config import STOPPING_RULES
+from insnet.cli.options import CandidateChoice, Stopping, parse_length
+from insnet.decoding.config import CANDIDATE_CHOICES, STOPPING_RULES
 from insnet.text.words import contains_in_order
 
 
@@ -38,6 +38,22 @@ def test_a_trace_has_one_entry_a_step_and_ends_in_the_text(insnet):
     assert [entry["step"] for entry in result["trace"]] == list(range(1, result["steps"] + 1))
     assert all(list(entry) == ["step", "insert", "delete", "text"] for entry in result["trace"])
     assert result["trace"][-1]["text"] == result["text"]
+
+
+def test_the_best_candidate_is_printed_and_watched_with_its_own_steps(insnet):
+    command = ("generate", "ship", "--seed", 5, "--candidates", 4, "--revise", 1, "--length", "8:")
+    [result] = insnet(*command, "--json", "--trace").json_lines()
+    assert insnet(*command).out == result["text"] + "\n"
+    lines = insnet(*command, "--watch").out.splitlines()
+    assert len(lines) == 1 + result["steps"] and lines[-1].endswith(result["text"])
+    assert {str(choice) for choice in CandidateChoice} == set(CANDIDATE_CHOICES)
+    likeliest = insnet("generate", "ship", "--seed", 5, "--candidates", 9, "--candidate-choice", "likelihood")
+    assert likeliest.code == 0 and "ship" in likeliest.out
+
+
+def test_a_wrong_number_of_candidates_is_told_in_one_line(insnet):
+    ended = insnet("generate", "ship", "--candidates", 0)
+    assert (ended.code, ended.out) == (1, "") and "candidates is 0; expected 1 or more" in ended.err
 
 
 @pytest.mark.parametrize(("option", "least", "most"), [("9:11", 9, 11), ("10", 10, 10), (":8", 1, 8), ("12:", 12, 999)])
