@@ -68,7 +68,7 @@ class GenerationConfig:
     revise: int = 0
     """Rounds of revision: the inserted words that the model finds least likely, given all the rest, are removed and as
     many tokens written in their stead; kept if the text becomes likelier."""
-    revise_share: float = 0.2
+    revise_share: float = 0.3
     """Share of the inserted words that one round of revision replaces, one at least."""
     mode: str = "sequential"
     """`sequential` inserts one token a round, `parallel` one in each of several slots."""
