@@ -20,16 +20,27 @@ SetOption = Annotated[
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")]
 
 
-def prepare(recipe: RecipeArgument, settings: SetOption = None, as_json: options.JsonOption = False) -> None:
+def prepare(
+    recipe: RecipeArgument,
+    settings: SetOption = None,
+    start_from: Annotated[
+        str | None,
+        typer.Option("--from", metavar="MODEL", help="Use the tokenizer of a model, to train from it elsewhere."),
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
     """Learn a recipe's tokenizer and turn its text into token shards; what is unchanged is kept.
 
     insnet prepare recipes/tour.toml
     """
+    from insnet.shelf import find
+    from insnet.text.tokenizer import Tokenizer
     from insnet.training.prepare import prepare as run
     from insnet.training.recipe import load_recipe
 
     wanted = load_recipe(recipe, settings or ())
-    prepared = run(wanted, say=terminal.note if as_json else print)
+    tokenizer = None if start_from is None else Tokenizer.load(find(start_from))
+    prepared = run(wanted, tokenizer=tokenizer, say=terminal.note if as_json else print)
     if as_json:
         splits = {
             name: {"sentences": shards.summary.sentences, "tokens": shards.summary.tokens}
