@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from insnet.shelf import find
 from insnet.text.tokenizer import Tokenizer
 from insnet.tour import domain_sentences, write_corpus
 
@@ -131,9 +130,9 @@ def test_an_interrupted_run_ends_quietly_and_can_go_on(start_insnet, insnet, rec
     assert ended.json_lines()[0]["update"] == done + 1
 
 
-def test_text_can_be_prepared_for_a_model_that_has_a_tokenizer_already(insnet, recipe, tmp_path):
+def test_text_can_be_prepared_for_a_model_that_has_a_tokenizer_already(insnet, recipe, model_folder, tmp_path):
     there = ("--set", f"data.prepared={tmp_path}")
-    told = insnet("prepare", recipe, *there, "--from", "tour").out
-    assert Tokenizer.load(tmp_path).fingerprint == Tokenizer.load(find("tour")).fingerprint
-    assert "tokenizer: unchanged" in insnet("prepare", recipe, *there, "--from", "tour").out and "unchanged" not in told
+    told = insnet("prepare", recipe, *there, "--from", "tiny").out
+    assert Tokenizer.load(tmp_path).fingerprint == Tokenizer.load(model_folder).fingerprint
+    assert "tokenizer: unchanged" in insnet("prepare", recipe, *there, "--from", "tiny").out and "unchanged" not in told
     assert "unchanged" not in insnet("prepare", recipe, *there).out, "the recipe's own tokenizer is another"
