@@ -25,7 +25,7 @@ pack() {
             parcel "$(basename "$what").model" --exclude checkpoints --exclude tensorboard --exclude small "$what"
         else
             parcel "$what" "data/$what/prepared" $(find "data/$what" -maxdepth 1 -name 'valid*.txt')
-            compgen -G "data/$what/test*.txt" >/dev/null && parcel "$what.test" "data/$what"/test*.txt
+            if compgen -G "data/$what/test*.txt" >/dev/null; then parcel "$what.test" "data/$what"/test*.txt; fi
         fi
     done
 }

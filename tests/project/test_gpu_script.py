@@ -50,6 +50,10 @@ def machine(tmp_path: Path) -> Machine:
     with tarfile.open(tmp_path / "parcels" / "tour.tar.xz") as parcel:
         packed = parcel.getnames()
     assert "data/tour/valid.txt" in packed and not any("test" in name or "train.txt" in name for name in packed)
+    (tmp_path / "data/other/prepared").mkdir(parents=True)
+    (tmp_path / "data/other/prepared/prepared.json").write_text("{}")
+    machine.gpu("pack", "other")  # which has no test texts
+    assert [path.name for path in (tmp_path / "parcels").glob("other*")] == ["other.tar.xz"]
     with tarfile.open(tmp_path / "parcels" / "tour.test.tar.xz") as parcel:
         assert "data/tour/test.txt" in parcel.getnames()
     shutil.rmtree(tmp_path / "data")
