@@ -29,12 +29,12 @@ JUDGING = 10  # one batch in so many is kept to judge by
 def prompts_of_batch(model: InsNet, batch: TokenBatch) -> tuple[Tensor, Tensor]:
     """What the count is decided from (B, D), and the count (B,)."""
     given = batch.given.sum(dim=1)
-    order = position_of_step(model.config.order, sentence_of_batch(batch))
+    order = position_of_step(model.config.orders[0], sentence_of_batch(batch))
     tokens = batch.tokens.gather(1, order)
     newest = torch.empty(len(given), model.config.width)
     for rows in given.argsort().split(32):  # alike in length: most prompts are short
         longest = int(given[rows].max())
-        embedded = model.embedding(tokens[rows, :longest])  # (B, G, D)
+        embedded = model.embed(tokens[rows, :longest], torch.zeros_like(rows))  # (B, G, D)
         encoded = model.encoder(embedded, offsets_of_order(order[rows, :longest]))
         newest[rows] = encoded[torch.arange(len(rows)), given[rows] - 1]
     return newest, (batch.lengths - given).clamp_max(model.config.count_head)

@@ -16,6 +16,7 @@ from insnet.decoding.config import GenerationConfig
 from insnet.decoding.lengths import counted, rehearsed
 from insnet.decoding.request import Request, blanks, required_words
 from insnet.decoding.trace import Replay, log_prob_of_steps
+from insnet.families.generator import Prompt
 from insnet.insertion.constraints import count_words
 from insnet.text.batching import TokenBatch
 from insnet.text.words import contains_in_order
@@ -294,7 +295,8 @@ def test_a_round_never_overshoots_the_words_or_tokens_allowed(model, bounds):
     prompt = prompt_of(model, requests * 10)
     for settings in MECHANISMS:
         chooser = chooser_of(model, stopping="sampled", min_words=least, max_words=most, **settings)
-        state = model.family.start(with_length(model, prompt, chooser))
+        state = with_length(model, prompt, chooser)
+        state = model.family.start(state) if isinstance(state, Prompt) else state
         for _ in range(18):
             state = model.family.advance(state, model.family.propose(state, chooser))
             words = count_words(state.canvas, model.scribe.lexicon, state.constraints.word_correction)

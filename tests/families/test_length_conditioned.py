@@ -59,8 +59,8 @@ def test_sampled_lengths_follow_the_count_head(model):
     requests = [Request((), min_words=0, max_tokens=40)]
     written = model.scribe.write(requests * 1000, list(range(1000)), model.generation.untruncated(), batch_size=500)
     found = torch.bincount(torch.tensor([text.tokens for text in written]), minlength=MOST + 1).double() / 1000
-    prompt, _ = model.scribe._prompt(requests, [0], model.generation.untruncated())
-    expected = model.family.count_log_probs(model.family.start(prompt)).exp()[0]
+    state, _ = model.scribe._prompt(requests, [0], model.generation.untruncated())
+    expected = model.family.count_log_probs(state).exp()[0]
     assert torch.allclose(found, expected, atol=0.06)
 
 

@@ -8,7 +8,15 @@ from itertools import pairwise
 import pytest
 import torch
 
-from insnet.insertion.order import ORDERS, Sentence, log_order_count, position_of_step
+from insnet.insertion.order import (
+    ORDERS,
+    Sentence,
+    draw_orders,
+    log_order_count,
+    orders_of_name,
+    position_of_step,
+    position_of_step_in,
+)
 
 
 def random_sentences(rng, rows=6, *, words_of_pieces=False, given_share=0.3):
@@ -159,6 +167,15 @@ def test_all_orders_of_three_words_of_pieces_are_equally_likely():
     assert sum((count - draws / 6) ** 2 / (draws / 6) for count in seen.values()) < 20.5
 
 
+def test_gaps_are_filled_left_to_right_and_taking_turns_in_every_way_as_often():
+    draws = 12_000
+    sentence = all_open(7, torch.arange(draws))
+    sentence.given[:, 3] = True  # <bos> 1 2 | 3 | 4 5 <eos>
+    seen = Counter(map(tuple, position_of_step("gaps_left_to_right", sentence)[:, 3:].tolist()))
+    assert len(seen) == 6 and all(order.index(1) < order.index(2) and order.index(4) < order.index(5) for order in seen)
+    assert sum((count - draws / 6) ** 2 / (draws / 6) for count in seen.values()) < 20.5
+
+
 @pytest.mark.parametrize("name", sorted(ORDERS))
 def test_log_order_count_counts_the_orders_that_occur(name):
     """Every order of a short sentence is seen over a thousand seeds, also where only a word's first piece is given."""
@@ -186,3 +203,29 @@ def test_log_order_count_looks_past_padding():
 def test_an_unknown_order_is_named_in_the_error():
     with pytest.raises(ValueError, match="unknown order 'sideways'; expected one of random, "):
         position_of_step("sideways", random_sentences(random.Random(7)))
+
+
+def test_rows_with_orders_of_their_own_equal_rows_of_one_order():
+    rng = random.Random(12)
+    orders = ("left_to_right", "random_words", "balanced_tree")
+    for _ in range(20):
+        sentence = random_sentences(rng, words_of_pieces=True)
+        which = torch.tensor([rng.randrange(3) for _ in sentence.lengths])
+        mixed = position_of_step_in(orders, which, sentence)
+        for row, number in enumerate(which.tolist()):
+            assert mixed[row].tolist() == position_of_step(orders[number], sentence)[row].tolist()
+
+
+def test_each_order_is_drawn_as_often_as_any_other_and_by_the_seed_alone():
+    which = draw_orders(("random", "left_to_right", "rare_first"), torch.arange(3000))
+    assert all(900 < count < 1100 for count in Counter(which.tolist()).values()) and set(which.tolist()) == {0, 1, 2}
+    assert draw_orders(("random", "left_to_right", "rare_first"), torch.tensor([17])).item() == which[17]
+    assert draw_orders(("random",), torch.arange(9)).eq(0).all()
+
+
+def test_a_name_of_several_orders_is_read_and_mistakes_in_it_are_told():
+    assert orders_of_name("left_to_right+random") == ("left_to_right", "random")
+    with pytest.raises(ValueError, match=r"unknown order 'lefttoright'; expected one of random, .* joined by"):
+        orders_of_name("random+lefttoright")
+    with pytest.raises(ValueError, match="names one twice"):
+        orders_of_name("random+random")

@@ -72,6 +72,9 @@ class GenerationConfig:
     """Share of the inserted words that one round of revision replaces, one at least."""
     mode: str = "sequential"
     """`sequential` inserts one token a round, `parallel` one in each of several slots."""
+    order: str = ""
+    """For a model that has learned several orders of insertion: the one to write in. Left empty, the model's first for
+    `sequential` and its last for `parallel`."""
     parallel_mass: float = 0.7
     """A parallel round fills the fewest slots that hold this share of the slot distribution; 1 fills all open slots."""
     rounds: int = 0

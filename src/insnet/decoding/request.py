@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -212,4 +212,4 @@ def _forbidden(banned: Sequence[Sequence[str]], tokenizer: Tokenizer) -> Tensor:
 def _to_device(prompt: Prompt, device: torch.device) -> Prompt:
     canvas = Canvas(**{name: tensor.to(device) for name, tensor in vars(prompt.canvas).items()})
     constraints = Constraints(**{name: tensor.to(device) for name, tensor in vars(prompt.constraints).items()})
-    return Prompt(canvas, constraints, prompt.seeds.to(device))
+    return replace(prompt, canvas=canvas, constraints=constraints, seeds=prompt.seeds.to(device))

@@ -48,7 +48,7 @@ def _one_round(
         int(mix(_REVISION_NOISE, seed_of_request(text.request, seed), number))
         for text, seed in zip(texts, seeds, strict=True)
     ]
-    prompt = scribe.prompt([text.request for text in texts], own_seeds)
+    prompt = scribe.prompt([text.request for text in texts], own_seeds, job.config)
     removed = _least_likely(scribe, texts, prompt, job.config)
     rows = [row for row, places in enumerate(removed) if places]
     if not rows:
@@ -171,7 +171,7 @@ def _refilled(
     scribe: Scribe, texts: Sequence[Written], gone: Sequence[list[int]], seeds: Sequence[int], config: GenerationConfig
 ) -> list[Written]:
     """The texts without the tokens at some places, and as many written anew."""
-    prompt = remaining(scribe.prompt([text.request for text in texts], seeds), texts, gone)
+    prompt = remaining(scribe.prompt([text.request for text in texts], seeds, config), texts, gone)
     recorder = Recorder.of(prompt)
     for step in decode(scribe.family, prompt, Chooser(config, scribe.lexicon)):
         recorder.add(step)
@@ -194,7 +194,7 @@ def remaining(prompt: Prompt, texts: Sequence[Written], gone: Sequence[list[int]
         max_tokens=limits.max_tokens - inserted.to(limits.max_tokens.device),
         insertions=torch.tensor([len(places) for places in gone]).to(limits.insertions.device),
     )
-    return Prompt(_canvas_of(prompt.canvas, kept), constraints, prompt.seeds)
+    return replace(prompt, canvas=_canvas_of(prompt.canvas, kept), constraints=constraints)
 
 
 def _canvas_of(given: Canvas, texts: Sequence[Tokens]) -> Canvas:

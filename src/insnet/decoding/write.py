@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
@@ -91,10 +91,11 @@ class Scribe:
             raise RuntimeError(f"a required word was lost; please report this: {request.phrases()!r} gave {text!r}")
         return Written(request, text, len(replay.tokens), tuple(steps), start)
 
-    def prompt(self, requests: Sequence[Request], seeds: Sequence[int]) -> Prompt:
+    def prompt(self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig) -> Prompt:
         """The prompt of a batch of requests, with the very seeds given."""
         device = next(self.family.parameters()).device
-        return prompt_of_requests(requests, seeds, self.tokenizer, self.lexicon, device)
+        prompt = prompt_of_requests(requests, seeds, self.tokenizer, self.lexicon, device)
+        return replace(prompt, order=_order(self.family.orders, config))
 
     def _write_batch(
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
@@ -111,7 +112,8 @@ class Scribe:
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
     ) -> tuple[Prompt | State, Recorder]:
         """Where to start from: a state if the length was asked of one, which saves encoding the prompt twice."""
-        prompt = self.prompt(requests, [seed_of_request(*pair) for pair in zip(requests, seeds, strict=True)])
+        own_seeds = [seed_of_request(*pair) for pair in zip(requests, seeds, strict=True)]
+        prompt = self.prompt(requests, own_seeds, config)
         start: Prompt | State = prompt
         if config.stopping == "counted" or self.family.is_told_its_length:
             start = counted(self.family, prompt, Chooser(config, self.lexicon))
@@ -126,6 +128,14 @@ class Scribe:
         inner = slice(1, int(given.canvas.length[row]) - 1)
         tokens, origins = given.canvas.tokens[row, inner].tolist(), given.canvas.origin[row, inner].tolist()
         return Replay(request.required, list(zip(tokens, origins, strict=True)))
+
+
+def _order(orders: Sequence[str], config: GenerationConfig) -> int:
+    """The number of the order that a config asks for."""
+    if config.order and config.order not in orders:
+        raise ValueError(f"order is {config.order!r}, but this model has learned {', '.join(orders)}; use one of them")
+    own = orders[-1 if config.mode == "parallel" else 0]
+    return orders.index(config.order or own)
 
 
 def seed_of_request(request: Request, seed: int) -> int:

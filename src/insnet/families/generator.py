@@ -66,6 +66,8 @@ class Prompt:
     constraints: Constraints
     seeds: Tensor
     """(B,) each row's source of randomness."""
+    order: int = 0
+    """The number, among the orders that the family knows, of the one to insert in."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,12 @@ class Generator(nn.Module, abc.ABC):
     @abc.abstractmethod
     def propose(self, state: State, choose: Choose) -> Edits:
         """The next step's edits; changes nothing."""
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """The orders of insertion that the model has learned and is told; the first is for one by one, the last for
+        several at a time."""
+        return ("left_to_right",)
 
     @property
     def is_told_its_length(self) -> bool:

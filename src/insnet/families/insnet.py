@@ -27,7 +27,7 @@ from insnet.families.insnet_objective import InsNetObjective, at_least_float32, 
 from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import Constraints
 from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, step_at_position
-from insnet.insertion.order import ORDERS, log_order_count
+from insnet.insertion.order import log_order_count, orders_of_name
 from insnet.layers.cache import KeyValueCache
 from insnet.layers.heads import TokenHead
 from insnet.layers.slots import SlotComposer
@@ -53,7 +53,9 @@ class InsNetConfig:
     dropout: float = 0.1
     """Share of activations dropped while training."""
     order: str = "random"
-    """The order in which training inserts; one of insnet.insertion.order.ORDERS."""
+    """The order in which training inserts; one of insnet.insertion.order.ORDERS. Several can be joined by +, such as
+    left_to_right+random_words: each text is learned in one of them, and the model is told which. The first is for
+    inserting one by one, the last for parallel decoding and layered training."""
     count_head: int = 0
     """Predict, instead of stopping alone, how many insertions are still to come, up to this many; its probability of 0
     is then that of stopping. 0 for the paper's binary head."""
@@ -66,8 +68,7 @@ class InsNetConfig:
     """Ablation: slot vectors without the newest token."""
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise ValueError(f"unknown order {self.order!r}; expected one of {', '.join(ORDERS)}")
+        orders_of_name(self.order)
         if self.count_head < int(self.length_conditioned):
             least = "1 or more with length_conditioned" if self.length_conditioned else "0 or more"
             raise ValueError(f"count_head is {self.count_head}; expected {least}")
@@ -79,6 +80,10 @@ class InsNetConfig:
 
     def shape(self) -> TransformerShape:
         return TransformerShape(self.width, self.layers, self.heads, self.dropout)
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        return orders_of_name(self.order)
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,8 @@ class InsNetState(State):
     """(B, D) the newest token's encoding."""
     position_keys: Shared
     """(N, H, D/H, R) every layer's keys of every offset."""
+    which: Tensor
+    """(B,) the number of the order, among those learned, that the model is told."""
 
 
 class InsNet(Generator):
@@ -117,6 +124,8 @@ class InsNet(Generator):
         self.stop_head = nn.Linear(config.width, 1 + config.count_head)  # q, or the count of what is to come
         if config.length_conditioned:
             self.count_embedding = nn.Embedding(1 + config.count_head, config.width)
+        if len(config.orders) > 1:
+            self.order_embedding = nn.Embedding(len(config.orders), config.width)
         initialise(self, config.layers)
         self.objective = InsNetObjective(self)
 
@@ -132,10 +141,23 @@ class InsNet(Generator):
         self.objective.compile(dynamic=False, fullgraph=True, backend=backend)
 
     def log_likelihood(self, batch: TokenBatch) -> Tensor:
-        """log p(text, order) + log(number of orders): its mean over orders bounds log p(text) from below."""
-        nats = self.objective.rows(batch).nats
+        """log p(text, order) + log(number of orders): its mean over orders bounds log p(text) from below.
+
+        Of several kinds of order that were learned, the first is meant."""
+        nats = self.objective.rows(batch, which=torch.zeros_like(batch.lengths)).nats
         spent = nats["token"] + nats["slot"] + nats["stop"]  # a count beyond stopping or not is no part of the text
-        return log_order_count(self.config.order, sentence_of_batch(batch)) - spent
+        return log_order_count(self.config.orders[0], sentence_of_batch(batch)) - spent
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        return self.config.orders  # type: ignore[no-any-return]
+
+    def embed(self, tokens: Tensor, which: Tensor) -> Tensor:
+        """Tokens (B, Q) as vectors (B, Q, D), which also say the order (B,) if there are several."""
+        vectors: Tensor = self.embedding(tokens)
+        if len(self.config.orders) > 1:
+            vectors = vectors + self.order_embedding(which)[:, None]
+        return vectors
 
     def told(self, newest: Tensor, to_come: Tensor) -> Tensor:
         """What a step adds to its slots (..., D): the newest token and, if the model is told, how many are to come."""
@@ -176,6 +198,7 @@ class InsNet(Generator):
             right_half=half.clone(),
             last=like.new_zeros(rows, shape.width),
             position_keys=Shared(self.encoder.position_keys(capacity, like)),
+            which=torch.full_like(canvas.length, prompt.order),
         )
         tokens = canvas.tokens.gather(1, order)
         return self._encode(
@@ -269,7 +292,7 @@ class InsNet(Generator):
         offsets = F.pad(offsets, (0, max(used - offsets.shape[2], 0)))[:, :, :used]
         append = Append(state.cache, start, used)
         encoded = self.encoder(
-            self.embedding(tokens), offsets, append=append, position_keys=state.position_keys.tensor
+            self.embed(tokens, state.which), offsets, append=append, position_keys=state.position_keys.tensor
         )  # (B, Q, D)
         entry = start[:, None] + torch.arange(tokens.shape[1], device=start.device)  # (B, Q)
         for store, new in zip((state.left_half, state.right_half), self.slots.halves(encoded), strict=True):

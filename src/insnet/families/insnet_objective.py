@@ -14,7 +14,7 @@ Shapes: B rows, T steps in insertion order, D width, V vocabulary.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ from insnet.insertion.concurrency import (
     sort_by_layer,
 )
 from insnet.insertion.offsets import offsets_of_order
-from insnet.insertion.order import position_of_step
+from insnet.insertion.order import draw_orders, position_of_step_in
 from insnet.insertion.trajectory import is_slot_after_step, neighbours_of_step, right_neighbour_after_step
 from insnet.text.batching import TokenBatch
 
@@ -54,6 +54,10 @@ class RowLosses:
     layers: Tensor
     """(B,) steps in which the row is written."""
 
+    def total(self) -> Tensor:
+        """(B,) of all terms, to look at."""
+        return torch.stack(list(self.nats.values())).sum(dim=0).detach()
+
 
 class InsNetObjective:
     """The losses of one model."""
@@ -66,9 +70,13 @@ class InsNetObjective:
     ) -> dict[str, LossTerm]:
         """The terms, summed over all rows; with `tau` (B,) also how many layers there were, and each objective's nats
         an insertion."""
-        rows = self.rows(batch, tau, label_smoothing=label_smoothing)
+        which = self.which(batch)
+        tau = None if tau is None else self._in_last_order(tau, which)
+        rows = self.rows(batch, tau, which=which, label_smoothing=label_smoothing)
         terms = {name: LossTerm(rows.nats[name].sum(), rows.counts[name].sum()) for name in rows.nats}
-        return terms if tau is None else terms | _figures(rows, tau > -math.inf)
+        if len(self.model.config.orders) > 1:
+            terms |= _figures_of_orders(rows, self.model.config.orders, which)
+        return terms if tau is None else terms | _figures_of_layers(rows, tau > -math.inf)
 
     def compile(self, **options: Any) -> None:
         """Compiles what turns encodings into losses and layers."""
@@ -76,21 +84,45 @@ class InsNetObjective:
         self.slot_nats = torch.compile(self.slot_nats, **options)  # type: ignore[method-assign]
         self.take_turns = torch.compile(self.take_turns, **options)  # type: ignore[method-assign]
 
-    def rows(self, batch: TokenBatch, tau: Tensor | None = None, *, label_smoothing: float = 0.0) -> RowLosses:
-        """What each row costs: one token a step, or in the layers that `tau` (B,) allows (-inf: one token a step)."""
+    def rows(
+        self,
+        batch: TokenBatch,
+        tau: Tensor | None = None,
+        *,
+        which: Tensor | None = None,
+        label_smoothing: float = 0.0,
+    ) -> RowLosses:
+        """What each row costs: one token a step, or in the layers that `tau` (B,) allows (-inf: one token a step).
+
+        `which` (B,) of the model's orders a row is inserted in is drawn if it is not given."""
+        which = self.which(batch) if which is None else which
         order = batch.order
         if order is None:
-            order = position_of_step(self.model.config.order, sentence_of_batch(batch))
-        layer = None if tau is None else self.layers(batch, order, tau)
-        return self.rows_in_layers(batch, order, layer, label_smoothing=label_smoothing)
+            order = position_of_step_in(self.model.config.orders, which, sentence_of_batch(batch))
+        layer = None if tau is None else self.layers(batch, order, tau, which)
+        return self.rows_in_layers(batch, order, layer, which, label_smoothing=label_smoothing)
+
+    def which(self, batch: TokenBatch) -> Tensor:
+        """The number (B,) of each row's order."""
+        return draw_orders(self.model.config.orders, batch.seeds)
+
+    def _in_last_order(self, tau: Tensor, which: Tensor) -> Tensor:
+        """`tau` (B,) where the row's order is the last, which is the one for layers; -inf elsewhere."""
+        return tau.masked_fill(which < len(self.model.config.orders) - 1, -math.inf)
 
     def rows_in_layers(
-        self, batch: TokenBatch, order: Tensor, layer: Tensor | None, *, label_smoothing: float = 0.0
+        self,
+        batch: TokenBatch,
+        order: Tensor,
+        layer: Tensor | None,
+        which: Tensor | None = None,
+        *,
+        label_smoothing: float = 0.0,
     ) -> RowLosses:
         """What each row costs, its layers (B, T) given by step; None for one token a layer."""
         if layer is not None:
             order, layer = sort_by_layer(order, layer)
-        token_of_step, encoded = self._encode(batch, order)
+        token_of_step, encoded = self._encode(batch, order, which)
         step = torch.arange(order.shape[1], device=order.device)[None, :]
         first = batch.given.sum(dim=1, keepdim=True) - 1  # (B, 1): row from which the first insertion is predicted
         decides = (step >= first) & (step < batch.lengths[:, None])  # (B, T): rows that decide whether to stop
@@ -111,10 +143,10 @@ class InsNetObjective:
             nats[name], counts[name] = values.masked_fill(~is_decision, 0), is_decision.sum(dim=1)
         return RowLosses({name: values.sum(dim=1) for name, values in nats.items()}, counts, layers)
 
-    def layers(self, batch: TokenBatch, order: Tensor, tau: Tensor) -> Tensor:
+    def layers(self, batch: TokenBatch, order: Tensor, tau: Tensor, which: Tensor | None = None) -> Tensor:
         """The layer (B, T) of each step of an order, as the model in its present state would promote it."""
         with _judging(self.model):
-            token_of_step, encoded = self._encode(batch, order)
+            token_of_step, encoded = self._encode(batch, order, which)
             step = torch.arange(order.shape[1], device=order.device)[None, :]
             last = self.model.told(encoded, batch.lengths[:, None] - 1 - step)
             log_prob = -self.token_nats(encoded, last, order, token_of_step).roll(1, dims=1)  # (B, T): of each step
@@ -187,24 +219,33 @@ class InsNetObjective:
             return {"stop": (count, decides & is_first)}
         return {"stop": (stop, decides), "count": (count + log_go, decides & (to_come > 0))}
 
-    def _encode(self, batch: TokenBatch, order: Tensor) -> tuple[Tensor, Tensor]:
+    def _encode(self, batch: TokenBatch, order: Tensor, which: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Tokens (B, T) and their encodings (B, T, D) in insertion order."""
+        which = self.which(batch) if which is None else which
         token_of_step = batch.tokens.gather(1, order)
-        return token_of_step, self.model.encoder(self.model.embedding(token_of_step), offsets_of_order(order))
+        return token_of_step, self.model.encoder(self.model.embed(token_of_step, which), offsets_of_order(order))
 
 
-def _figures(rows: RowLosses, is_layered: Tensor) -> dict[str, LossTerm]:
+def _figures_of_layers(rows: RowLosses, is_layered: Tensor) -> dict[str, LossTerm]:
     """What is worth watching while layers merge: all over insertions, of the rows (B,) in question."""
-    insertions, nats = rows.counts["token"], torch.stack(list(rows.nats.values())).sum(dim=0).detach()
-
-    def over_insertions(values: Tensor, chosen: Tensor) -> LossTerm:
-        return LossTerm((values.to(nats.dtype) * chosen).sum(), (insertions * chosen).sum(), is_figure=True)
-
     return {
-        "layers_per_insertion": over_insertions(rows.layers, is_layered),
-        "layered_loss": over_insertions(nats, is_layered),
-        "sequential_loss": over_insertions(nats, ~is_layered),
+        "layers_per_insertion": _over_insertions(rows.layers, rows, is_layered),
+        "layered_loss": _over_insertions(rows.total(), rows, is_layered),
+        "sequential_loss": _over_insertions(rows.total(), rows, ~is_layered),
     }
+
+
+def _figures_of_orders(rows: RowLosses, orders: Sequence[str], which: Tensor) -> dict[str, LossTerm]:
+    """What the rows (B,) of each order cost."""
+    names = {number: f"{order}_loss" for number, order in enumerate(orders)}
+    return {name: _over_insertions(rows.total(), rows, which == number) for number, name in names.items()}
+
+
+def _over_insertions(values: Tensor, rows: RowLosses, chosen: Tensor) -> LossTerm:
+    """A figure of the chosen rows (B,): their values (B,) over their insertions."""
+    insertions = rows.counts["token"]
+    values = values.to(rows.nats["token"].dtype)
+    return LossTerm((values * chosen).sum(), (insertions * chosen).sum(), is_figure=True)
 
 
 @contextmanager

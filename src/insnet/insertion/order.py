@@ -4,7 +4,7 @@ Every order begins with <bos>, <eos> and the given tokens left to right; the res
 Shapes: B rows, L positions in reading order (padding at the end), T = L steps in insertion order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from insnet.randomness import uniform
 
-_ORDER_NOISE = 101  # the purpose counter of this file's draws
+_ORDER_NOISE, _WHICH_NOISE = 101, 102  # the purpose counters of this file's draws
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,14 @@ def _left_to_right(sentence: Sentence) -> Tensor:
     return torch.arange(length, device=sentence.tokens.device).double().expand_as(sentence.tokens)
 
 
+def _gaps_left_to_right(sentence: Sentence) -> Tensor:
+    """Each gap between given words left to right, the gaps taking turns: all ways to interleave them as likely."""
+    is_open = _is_open(sentence)
+    gap = (~is_open).cumsum(dim=1)  # (B, L): a given word begins the gap behind it
+    noise = _random(sentence).masked_fill(~is_open, 0.0)  # which keeps it there
+    return (gap + noise).sort(dim=1).values - gap  # (B, L): a gap's noise in ascending order
+
+
 def _balanced_tree(sentence: Sentence) -> Tensor:
     """The depth of each open position in the balanced binary tree over all open positions of its row."""
     is_open = _is_open(sentence)
@@ -76,6 +84,7 @@ ORDERS: dict[str, Callable[[Sentence], Tensor]] = {
     "keywords_first": _random,
     "random_words": _random_words,
     "left_to_right": _left_to_right,
+    "gaps_left_to_right": _gaps_left_to_right,
     "balanced_tree": _balanced_tree,
     "common_first": _common_first,
     "rare_first": _rare_first,
@@ -92,11 +101,41 @@ def position_of_step(order: str, sentence: Sentence) -> Tensor:
     >>> position_of_step("common_first", sentence).tolist()
     [[0, 4, 2, 3, 1]]
     """
-    if order not in ORDERS:
-        raise ValueError(f"unknown order {order!r}; expected one of {', '.join(ORDERS)}")
+    (order,) = orders_of_name(order)
+    return _sorted(ORDERS[order](sentence), sentence)
+
+
+def orders_of_name(name: str) -> tuple[str, ...]:
+    """The orders that a name joins.
+
+    >>> orders_of_name("left_to_right+random_words")
+    ('left_to_right', 'random_words')
+    """
+    orders = tuple(name.split("+"))
+    for order in orders:
+        if order not in ORDERS:
+            raise ValueError(f"unknown order {order!r}; expected one of {', '.join(ORDERS)}, or several joined by +")
+    if len(set(orders)) < len(orders):
+        raise ValueError(f"the order {name!r} names one twice; name each once")
+    return orders
+
+
+def draw_orders(orders: Sequence[str], seeds: Tensor) -> Tensor:
+    """Which (B,) of some orders each row is inserted in: each as likely, by the row's own seed."""
+    return (uniform(_WHICH_NOISE, seeds) * len(orders)).long()
+
+
+def position_of_step_in(orders: Sequence[str], which: Tensor, sentence: Sentence) -> Tensor:
+    """The same (B, T) with an order of its own, number `which` (B,), for each row."""
+    keys = torch.stack([ORDERS[order](sentence) for order in orders])  # (N, B, L)
+    return _sorted(keys.gather(0, which[None, :, None].expand(1, *keys.shape[1:]))[0], sentence)
+
+
+def _sorted(key: Tensor, sentence: Sentence) -> Tensor:
+    """The positions (B, T) group by group, the open ones by their key (B, L)."""
     group = _group(sentence)
     reading = torch.arange(group.shape[1], device=group.device).double()
-    key = torch.where(group == _OPEN, ORDERS[order](sentence), reading)  # (B, L)
+    key = torch.where(group == _OPEN, key, reading)
     by_key = key.argsort(dim=1, stable=True)
     return by_key.gather(1, group.gather(1, by_key).argsort(dim=1, stable=True))
 
@@ -107,13 +146,19 @@ def log_order_count(order: str, sentence: Sentence) -> Tensor:
     Added to the expected log-probability of text and order, it gives a lower bound of the text's own.
     """
     is_open = _is_open(sentence)
+    if order == "random_words":
+        return _log_factorial(_count_open_words(is_open, sentence.starts_word))
+    if order == "gaps_left_to_right":
+        gap = (~is_open).cumsum(dim=1)
+        size = torch.zeros_like(gap).scatter_add(1, gap - gap[:, :1], is_open.long())  # (B, L): of each gap
+        return _log_factorial(is_open.sum(dim=1)) - _log_factorial(size).sum(dim=1)
     if ORDERS[order] is _random:
-        choices = is_open.sum(dim=1)
-    elif order == "random_words":
-        choices = _count_open_words(is_open, sentence.starts_word)
-    else:
-        choices = torch.zeros_like(sentence.lengths)
-    return torch.lgamma(choices.double() + 1)
+        return _log_factorial(is_open.sum(dim=1))
+    return torch.zeros_like(sentence.lengths, dtype=torch.float64)
+
+
+def _log_factorial(number: Tensor) -> Tensor:
+    return torch.lgamma(number.double() + 1)
 
 
 def _count_open_words(is_open: Tensor, starts_word: Tensor) -> Tensor:
