@@ -18,7 +18,7 @@ measure() { # the model as it will ship, from an ignored folder: results files t
     "$python" recipes/pack_general.py "$run" $packed $results/stopping_rules.json
     insnet benchmark losses "$run" --rounded --output $results/int8_general.json
     insnet evaluate $packed --data data/wikipedia --split valid --judge --result $results/quality_wikipedia.json
-    insnet benchmark insertion-order $packed --data data/wikipedia --text data/general/train.txt \
+    insnet benchmark insertion-order $packed --order random_words --data data/wikipedia --text data/general/train.txt \
         --output $results/insertion_order.json
     insnet benchmark learning-curve "$run" --plot docs/figures/general_learning_curve.svg \
         --output $results/general_training.json # last, since the drawing is tracked

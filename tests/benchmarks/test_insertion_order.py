@@ -111,3 +111,12 @@ def test_the_headline_is_the_first_and_last_tenth_of_the_detail(model):
     )
     assert shuffled == detail["settings"]["shuffles"] * decoded
     assert json.loads(json.dumps(headline)) == headline == measure(model, task, WordRanks.count(LINES), seed=3)[0]
+
+
+def test_the_order_of_a_model_that_has_learned_several_can_be_chosen():
+    model = small_model("insnet", "word", order="left_to_right+random")
+    task = Task("tour", "valid", LINES[:3], [["captain"], ["bread"], []])
+    ranks = WordRanks.count(LINES)
+    first, second = (measure(model, task, ranks, order=order) for order in ("", "random"))
+    assert first[0] != second[0]
+    assert second[1]["settings"]["generation"]["order"] == "random"

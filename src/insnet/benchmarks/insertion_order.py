@@ -60,12 +60,16 @@ def measure(
     task: Task,
     ranks: WordRanks,
     *,
+    order: str = "",
     seed: int = 0,
     batch_size: int = 64,
     on_written: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """The headline (rank_first_tenth, random_rank_first_tenth, untruncated_..., ...) and the detail behind it."""
-    job = model.job(seed=seed, batch_size=batch_size, on_written=on_written)
+    """The headline (rank_first_tenth, random_rank_first_tenth, untruncated_..., ...) and the detail behind it.
+
+    `order` is one of those that the model has learned; left empty, its first.
+    """
+    job = model.job(seed=seed, batch_size=batch_size, on_written=on_written, order=order)
     headline: dict[str, float] = {}
     detail: dict[str, Any] = {}
     for prefix, config in (("", job.config), ("untruncated_", job.config.untruncated())):

@@ -21,6 +21,7 @@ def insertion_order(
         Path | None,
         typer.Option("--text", metavar="FILE", help="What to count word frequencies in; left out, the train split."),
     ] = None,
+    order: Annotated[str, typer.Option(help="Of several that the model has learned; left out, its first.")] = "",
     seed: Annotated[int, typer.Option(help="The seed of the texts.")] = 0,
     batch_size: options.BatchSizeOption = 64,
     device: options.DeviceOption = options.Device.auto,
@@ -36,5 +37,5 @@ def insertion_order(
     ranks = WordRanks.count(read_lines(find_split(data, "train") if text is None else text))
     writer = load(model, device=device)
     with terminal.progress_bar("generating", total=2 * len(task.keywords)) as bar:
-        found = measure(writer, task, ranks, seed=seed, batch_size=batch_size, on_written=bar.advance)
+        found = measure(writer, task, ranks, order=order, seed=seed, batch_size=batch_size, on_written=bar.advance)
     report(f"{task.data}/{task.split}, {len(task.keywords)} keyword lists", seed, output, *found)
