@@ -238,3 +238,15 @@ def test_a_model_that_only_appends_cannot_revise():
 def test_a_text_under_revision_cannot_be_streamed(model):
     with pytest.raises(ValueError, match="revise chooses among finished texts"):
         next(model.stream(["ship"], revise=1))
+
+
+def test_revising_several_slots_a_step_keeps_every_promise(model):
+    options = {"seed": 6, "mode": "parallel", "parallel_mass": 0.9, "candidates": 2, "revise": 2, "max_tokens": 12}
+    options |= {"stopping": "sampled", **HOT}
+    together = model.generate_batch(LISTS, **options)
+    alone = [model.generate(keywords, **options) for keywords in LISTS]
+    assert [(r.text, r.steps) for r in together] == [(r.text, r.steps) for r in alone]
+    for keywords, result in zip(LISTS, together, strict=True):
+        assert result.trace[-1]["text"] == result.text and contains_in_order(result.text, keywords)
+    entries = [entry for result in together for entry in result.trace]
+    assert any(len(entry["insert"]) > 1 for entry in entries) and any(entry["delete"] for entry in entries)
