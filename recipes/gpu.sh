@@ -50,42 +50,55 @@ unpack() { # each parcel once, and again if it has changed
 }
 
 run() {
-    local out=$1 minutes=$2 job
+    local out=$1 minutes=$2 job status failed=
     shift 2
     mkdir -p "$out" runs/.reports
     unpack
     for job; do [[ ${job%% *} =~ $pattern ]] || fail "cannot read the job '$job': expected $form"; done
-    for job; do one "$out" "$minutes" "$job"; done
+    for job; do # one that fails must not cost the others their minutes
+        set +e
+        (set -e && one "$out" "$minutes" "$job")
+        status=$?
+        set -e
+        [ $status -ne $interrupted ] || exit $interrupted
+        [ $status -eq 0 ] || failed+=" '$job'"
+    done
+    [ -z "$failed" ] || fail "these jobs failed, as $out/log.txt tells:$failed"
     rm "$out/log.txt" # each run's part of it is among the reports
     local files=("$out"/*)
     [ ${#files[@]} -le $most_files ] ||
         fail "$out holds ${#files[@]} files, of which $most_files come back: bring the weights in several commands"
 }
 
+interrupted=130 # what `insnet train` leaves with when it was asked to stop
 form='"[NAME=]RECIPE[@MODEL][:MINUTES] [TABLE.KEY=VALUE...]"'
 pattern='^(([A-Za-z0-9_-]+)=)?([^@:=]+\.toml)(@([^:]+))?(:([0-9.]+))?$'
 
 one() { # a killed run is continued, a finished one left alone: give the same arguments again
-    local out=$1 minutes=$2 job=$3 words name recipe model word options=()
+    local out=$1 minutes=$2 job=$3 words name recipe model word is_done=no options=()
     read -ra words <<<"$job"
     [[ ${words[0]} =~ $pattern ]]
     recipe=${BASH_REMATCH[3]} model=${BASH_REMATCH[5]} minutes=${BASH_REMATCH[7]:-$minutes}
     name=${BASH_REMATCH[2]:-$(basename "$recipe" .toml)}
-    if [ "$(cat "runs/$name/.done" 2>/dev/null)" != "$job" ]; then
-        if [ -n "$model" ]; then # a run of this machine, or what `insnet train --from` finds
-            if [ -d "runs/$model" ]; then model=runs/$model; fi
-            options+=(--from "$model")
-        fi
-        for word in train.minutes="$minutes" train.updates=100000000 train.patience=0 "${words[@]:1}"; do
-            options+=(--set "$word")
-        done
+    if [ -n "$model" ]; then # a run of this machine, or what `insnet train --from` finds
+        if [ -d "runs/$model" ]; then model=runs/$model; fi
+        options+=(--from "$model")
+    fi
+    for word in train.minutes="$minutes" train.updates=100000000 train.patience=0 "${words[@]:1}"; do
+        options+=(--set "$word")
+    done
+    [ "$(cat "runs/$name/.done" 2>/dev/null)" != "$job" ] || is_done=yes
+    if [ $is_done = no ]; then
         echo "== $job"
         "$python" -m insnet train "$recipe" --resume --output "runs/$name" "${options[@]}"
-        evaluation "$name"
-        echo "$job" >"runs/$name/.done"
     fi 2>&1 | tee -i -a "runs/$name.log" "$out/log.txt"
     report "$out" "$name"
     if [ "$weights" = all ] || [[ " $weights " == *" $name "* ]]; then bring "$out" "$name"; fi
+    if [ $is_done = no ]; then # last: what was learned is safe by now
+        evaluation "$name" 2>&1 | tee -i -a "runs/$name.log" "$out/log.txt"
+        echo "$job" >"runs/$name/.done"
+        report "$out" "$name"
+    fi
 }
 
 evaluation() {

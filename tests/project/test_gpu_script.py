@@ -97,6 +97,16 @@ def test_a_finished_job_is_left_alone_and_a_packed_model_can_be_started_from(mac
     assert first["loss"] < before[0]["loss"]
 
 
+@pytest.mark.slow
+def test_a_job_that_fails_is_told_at_the_end_and_stops_no_other(machine: Machine) -> None:
+    jobs = ["wrong=recipes/tour.toml train.updates=many", "right=recipes/tour.toml train.updates=2"]
+    with pytest.raises(AssertionError, match=r"these jobs failed, as out/log\.txt tells: 'wrong=recipes"):
+        machine.gpu("run", "out", "1", *jobs, EVALUATE="--limit 0", WEIGHTS="right")
+    assert machine.out("out") == ["log.txt", "reports.tar.xz", "right.model.tar.00"], "safe before it is evaluated"
+    log = (machine.folder / "out" / "log.txt").read_text()
+    assert "train.updates is 'many'" in log and "finished after 2 updates" in log and "--limit" in log
+
+
 @pytest.mark.parametrize("job", ["recipes/tour.toml@", "recipes/tour.toml:soon", "a=b=recipes/tour.toml", "tour"])
 def test_a_job_that_cannot_be_read_is_told_before_anything_runs(tmp_path: Path, job: str) -> None:
     machine = Machine(tmp_path)
