@@ -139,6 +139,14 @@ def headline(reports: Sequence[Report]) -> dict[str, float]:
     return {name: sum(values) / len(values) for name, values in scores.items() if None not in values}
 
 
+def detail_of_seeds(reports: Sequence[Report], settings: Mapping[str, object] | None = None) -> dict[str, object]:
+    """What stands behind such figures: what is the same for all seeds, the settings, and each seed's scores."""
+    same = {name: getattr(reports[0], name) for name in _SAME_FOR_EVERY_SEED}
+    told = {*same, "data"}
+    of_seed = [{name: value for name, value in asdict(report).items() if name not in told} for report in reports]
+    return {**same, "settings": dict(settings or {}), "per_seed": of_seed}
+
+
 def write_report(report: Report, outputs: Sequence[str], place: str | Path) -> Path:
     """The JSON file written: `place` itself if it ends in .json, else report.json in that folder.
 
@@ -169,17 +177,13 @@ def write_figures(
 
     `outputs`, those of the first seed, lie beside it; the references, which may be somebody else's, are not written.
     """
-    first = reports[0]
-    same = {name: getattr(first, name) for name in _SAME_FOR_EVERY_SEED}
-    told = {*same, "data"}
-    of_seed = [{name: value for name, value in asdict(report).items() if name not in told} for report in reports]
     return write_result(
         path,
         command=command,
         headline=headline(reports),
         seeds=[report.seed for report in reports],
-        data=first.data,
-        detail={**same, "settings": dict(settings or {}), "per_seed": of_seed},
+        data=reports[0].data,
+        detail=detail_of_seeds(reports, settings),
         outputs=outputs,
     )
 

@@ -1,0 +1,106 @@
+"""A task written by one model in one way with several seeds: what an entry of the paper's tables is made of."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from insnet.evaluate import Task, decoding_settings, score_results
+from insnet.evaluation.judge import Judge
+from insnet.evaluation.report import Report, detail_of_seeds, headline
+from insnet.model import Model, Result
+
+PAPER_DECODING: Mapping[str, Any] = {
+    "mode": "sequential",
+    "slot_choice": "nucleus",
+    "slot_mass": 0.7,
+    "temperature": 1.0,
+    "top_k": 5,
+    "top_p": 1.0,
+    "min_p": 0.0,
+    "typical_p": 1.0,
+    "stopping": "threshold",
+    "stop_threshold": 0.5,
+    "min_words": 1,
+    "rounds": 0,
+    "candidates": 1,
+    "revise": 0,
+    # The paper's own samples say "here here" and "the owner owner": nothing kept words from being repeated.
+    "no_adjacent_repeats": False,
+    "no_repeat_ngram": 0,
+    "repetition_penalty": 1.0,
+}
+"""How the paper decodes one by one, and stops where the stop probability q exceeds 0.5 (see its section 4.1)."""
+SCORES = (
+    "bleu2", "bleu4", "nist2", "nist4", "coverage", "length_ratio", "distinct2_ratio", "steps", "judge_ppl",
+)  # fmt: skip
+"""What is published of every way to write."""
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """One model's way to write."""
+
+    model: Model
+    settings: Mapping[str, Any]
+    """Options of `generate_batch`; the model's own settings fill in what they leave open."""
+
+    def all_settings(self) -> dict[str, Any]:
+        """Everything it decodes by; wrong settings are refused."""
+        return decoding_settings(self.model, **self.settings)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What came of a way to write."""
+
+    reports: list[Report]
+    """The scores of each seed."""
+    texts: list[str]
+    """The texts of the first seed."""
+    nonterminating: float
+    """The share of all texts that hit the length cap, in tokens or in words."""
+    settings: dict[str, Any]
+    """Everything it was decoded by."""
+
+    def scores(self, names: Sequence[str], form: str = "{}") -> dict[str, float]:
+        """The means over all seeds of those scores that there are, each called what `form` makes of its name."""
+        found = headline(self.reports)
+        return {form.format(name): found[name] for name in names if name in found}
+
+    def detail(self) -> dict[str, Any]:
+        """What stands behind the means."""
+        return {**detail_of_seeds(self.reports, self.settings), "nonterminating": self.nonterminating}
+
+
+def draw(
+    decoding: Decoding,
+    task: Task,
+    *,
+    seeds: Sequence[int],
+    judge: Judge | None = None,
+    batch_size: int = 64,
+    on_written: Callable[[int], None] | None = None,
+) -> Drawn:
+    """What a way to write makes of a task with every seed."""
+    model, settings = decoding.model, decoding.all_settings()
+    options: dict[str, Any] = {"batch_size": batch_size, "on_written": on_written, **decoding.settings}
+    results = [model.generate_batch(task.keywords, seed=seed, **options) for seed in seeds]
+    reports = [
+        score_results(model, task, drawn, seed=seed, judge=judge) for seed, drawn in zip(seeds, results, strict=True)
+    ]
+    cut_off = [_hits_cap(result, settings["max_words"]) for drawn in results for result in drawn]
+    return Drawn(reports, [result.text for result in results[0]], fmean(cut_off), settings)
+
+
+def check_stops_by_itself(model: Model, name: str) -> None:
+    """Refuses a model that cannot stop as the paper's do; `name` is what the user called it."""
+    if model.family.is_told_its_length:
+        raise ValueError(
+            f"{name} was told its length and has no stop probability to follow, as the paper's decoding does; "
+            "give one with a binary stop head (recipes/yelp_paper.toml)"
+        )
+
+
+def _hits_cap(result: Result, max_words: int) -> bool:
+    return not result.finished or len(result.text.split()) >= max_words

@@ -1,0 +1,212 @@
+"""`insnet benchmark quality`, `ablation` and `dinic`: entries of the paper's tables, made from trained models."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from insnet.cli import options, terminal
+from insnet.cli.benchmark import ResultOption, numbers, report
+from insnet.cli.parallel import DataOption, KeywordsOption, LimitOption
+
+if TYPE_CHECKING:
+    from insnet.evaluate import Task
+    from insnet.evaluation.judge import Judge
+    from insnet.model import Model
+
+SplitOption = Annotated[str, typer.Option(help="Which part of the data; choose settings on valid.")]
+SeedsOption = Annotated[str, typer.Option(metavar="A,B,...", help="Seeds of the texts; figures are their means.")]
+SettingsOption = Annotated[
+    str, typer.Option(metavar="TEXT", help='Decoding settings, as in "candidates=8 min_p=0.1"; else the model\'s own.')
+]
+
+
+def quality(
+    model: Annotated[str, typer.Argument(help="A model by name or folder.")],
+    data: DataOption,
+    split: SplitOption = "test",
+    seeds: SeedsOption = "0,1,2",
+    settings: SettingsOption = "",
+    faithful: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Decode this model as the paper does, if MODEL was told its length."),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="RUN", help="A left-to-right model (Plan-and-Write) to compare with.")
+    ] = None,
+    baseline_settings: Annotated[str, typer.Option(metavar="TEXT", help="Decoding settings of --baseline.")] = "",
+    judged: Annotated[bool, typer.Option("--judge", help="Also the perplexity to SmolLM2, which is slow.")] = False,
+    judge_folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Another judge: a causal language model that transformers reads.")
+    ] = None,
+    limit: LimitOption = None,
+    keywords_per_line: KeywordsOption = 7,
+    batch_size: options.BatchSizeOption = 64,
+    device: options.DeviceOption = options.Device.auto,
+    output: ResultOption = None,
+) -> None:
+    """Measure a model at its best and by the paper's decoding, beside a left-to-right model: the paper's main table.
+
+    insnet benchmark quality tour --data data/tour --split valid --seeds 0
+    """
+    all_seeds, chosen, of_baseline = numbers(seeds), _one_setting(settings), _one_setting(baseline_settings)
+    from insnet.benchmarks.decodings import Decoding
+    from insnet.benchmarks.quality import measure, ways
+    from insnet.evaluate import read_task
+    from insnet.shelf import load
+
+    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
+    writer = load(model, device=device)
+    to_measure = ways(
+        Decoding(writer, chosen),
+        baseline=None if baseline is None else Decoding(load(baseline, device=device), of_baseline),
+        faithful=_faithful(writer) if faithful is None else load(faithful, device=device),
+    )
+    judge = _judge(judge_folder, writer) if judged or judge_folder is not None else None
+    with terminal.progress_bar("generating", total=_texts(to_measure, task, all_seeds)) as bar:
+        found = measure(to_measure, task, seeds=all_seeds, judge=judge, batch_size=batch_size, on_written=bar.advance)
+    _report(task, all_seeds, output, *found, main="")
+
+
+def ablation(
+    full: Annotated[str, typer.Option("--full", metavar="RUN", help="The whole model (recipes/yelp_paper.toml).")],
+    truncated: Annotated[str, typer.Option("--truncated", metavar="RUN", help="The one that sees only directions.")],
+    noglobal: Annotated[str, typer.Option("--noglobal", metavar="RUN", help="The one without the newest token.")],
+    data: DataOption,
+    split: SplitOption = "test",
+    seeds: SeedsOption = "0,1,2",
+    settings: Annotated[
+        str, typer.Option(metavar="TEXT", help='What changes the paper\'s decoding, as in "max_words=143".')
+    ] = "",
+    orders: Annotated[int, typer.Option(min=1, help="Orders a sentence that stop terms are averaged over.")] = 4,
+    limit: LimitOption = None,
+    keywords_per_line: KeywordsOption = 7,
+    batch_size: options.BatchSizeOption = 64,
+    device: options.DeviceOption = options.Device.auto,
+    output: ResultOption = None,
+) -> None:
+    """Measure stop NLL, BLEU and texts without end of a model and its two ablations, stopping as the paper does.
+
+    insnet benchmark ablation --full runs/full --truncated runs/truncated --noglobal runs/noglobal --data data/yelp
+    """
+    all_seeds, chosen = numbers(seeds), _one_setting(settings)
+    from insnet.benchmarks.ablation import measure
+    from insnet.evaluate import read_task
+    from insnet.shelf import load
+
+    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
+    folders = {"full": full, "truncated": truncated, "noglobal": noglobal}
+    models = {name: load(folder, device=device) for name, folder in folders.items()}
+    with terminal.progress_bar("generating", total=_texts(models, task, all_seeds)) as bar:
+        found = measure(
+            models,
+            task,
+            seeds=all_seeds,
+            settings=chosen,
+            orders=orders,
+            batch_size=batch_size,
+            on_written=bar.advance,
+        )
+    _report(task, all_seeds, output, *found, main="full")
+
+
+def dinic(
+    sequential: Annotated[str, typer.Argument(help="A model by name or folder, to insert one by one.")],
+    parallel: Annotated[str, typer.Argument(help="A model trained in layers, to insert several at a time.")],
+    data: DataOption,
+    split: SplitOption = "test",
+    seeds: SeedsOption = "0,1,2",
+    settings: Annotated[
+        str, typer.Option(metavar="TEXT", help='Decoding settings of PARALLEL, as in "parallel_mass=0.9 top_k=1".')
+    ] = "",
+    sequential_settings: Annotated[str, typer.Option(metavar="TEXT", help="Decoding settings of SEQUENTIAL.")] = "",
+    uniform: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="A model trained with tau = inf for InsNet-uniform; else PARALLEL."),
+    ] = None,
+    limit: LimitOption = None,
+    keywords_per_line: KeywordsOption = 7,
+    batch_size: options.BatchSizeOption = 64,
+    texts: Annotated[int, typer.Option(min=1, help="Texts to write in a timed call, one at a time.")] = 16,
+    rounds: Annotated[int, typer.Option(min=1, help="Calls to time of each model.")] = 3,
+    warmup: Annotated[int, typer.Option(min=0, help="Calls before the clock starts.")] = 1,
+    device: options.DeviceOption = options.Device.auto,
+    output: ResultOption = None,
+) -> None:
+    """Measure parallel decoding beside one insertion a step and beside InsNet-uniform: quality, rounds, latency.
+
+    insnet benchmark dinic runs/yelp runs/yelp_layered --data data/yelp --settings "parallel_mass=0.9"
+    """
+    all_seeds, chosen, of_sequential = numbers(seeds), _one_setting(settings), _one_setting(sequential_settings)
+    from insnet.benchmarks.dinic import LatencyConfig, measure, ways
+    from insnet.evaluate import read_task
+    from insnet.shelf import load
+
+    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
+    to_measure = ways(
+        load(sequential, device=device),
+        load(parallel, device=device),
+        uniform=None if uniform is None else load(uniform, device=device),
+        settings=chosen,
+        sequential_settings=of_sequential,
+    )
+    with terminal.progress_bar("generating", total=_texts(to_measure, task, all_seeds)) as bar:
+        found = measure(
+            to_measure,
+            task,
+            seeds=all_seeds,
+            latency=LatencyConfig(texts, rounds, warmup),
+            batch_size=batch_size,
+            on_written=bar.advance,
+        )
+    _report(task, all_seeds, output, *found, main="")
+
+
+def _one_setting(text: str) -> dict[str, Any]:
+    from insnet.benchmarks.spectrum import read_settings
+
+    chosen = read_settings(text)
+    if len(chosen) > 1:
+        raise typer.BadParameter(f"{text!r} means several settings; give one, or use insnet benchmark spectrum")
+    return chosen[0]
+
+
+def _faithful(model: "Model") -> "Model | None":
+    """The model itself, if it can stop as the paper's do."""
+    if not model.family.is_told_its_length:
+        return model
+    terminal.note(
+        "the paper's decoding is left out: this model was told its length and has no stop probability to follow; "
+        "--faithful RUN names one with a binary stop head"
+    )
+    return None
+
+
+def _judge(folder: Path | None, model: "Model") -> "Judge":
+    from insnet.evaluation.judge import load_judge
+
+    return load_judge(folder, device=model.device)
+
+
+def _texts(ways: Mapping[str, object], task: "Task", seeds: Sequence[int]) -> int:
+    return len(ways) * len(task.keywords) * len(seeds)
+
+
+def _report(
+    task: "Task",
+    seeds: Sequence[int],
+    output: Path | None,
+    headline: dict[str, float],
+    detail: dict[str, Any],
+    texts: Mapping[str, list[str]],
+    *,
+    main: str,
+) -> None:
+    """Prints and writes a measurement; the texts of `main` go beside it as NAME.outputs.txt, all others by name."""
+    from insnet.benchmarks.spectrum import write_texts
+
+    if output is not None:
+        write_texts({name: lines for name, lines in texts.items() if name != main}, output)
+    lists = f"{task.data}/{task.split}, {len(task.keywords)} keyword lists"
+    report(lists, seeds, output, headline, detail, outputs=texts[main])

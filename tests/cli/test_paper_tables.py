@@ -1,0 +1,106 @@
+"""`insnet benchmark quality`, `ablation` and `dinic`: run folders in, a results file and its texts out."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_judge import save_small_judge
+from small_models import small_family, tokenizer_of
+
+from insnet.evaluate import read_task
+from insnet.families.storage import save_model
+from insnet.tour import write_corpus
+
+
+def save(folder: Path, family: str = "insnet", **config) -> Path:
+    """A small model with random weights as a run folder."""
+    tokenizer = tokenizer_of("word")
+    save_model(folder, small_family(family, tokenizer.size, **config))
+    tokenizer.save(folder)
+    (folder / "generation_config.json").write_text(json.dumps({"max_tokens": 12, "rehearsals": 2}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> dict[str, Path]:
+    home = tmp_path_factory.mktemp("runs")
+    configs = {
+        "full": {},
+        "truncated": {"truncated": True},
+        "noglobal": {"noglobal": True},
+        "told": {"count_head": 12, "length_conditioned": True},
+        "baseline": {"family": "autoregressive"},
+    }
+    return {name: save(home / name, **config) for name, config in configs.items()}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "tour"
+    write_corpus(folder, train=30, valid=6, test=6)
+    return folder
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def test_quality_is_one_command(insnet, runs, data, tmp_path):
+    pytest.importorskip("transformers")
+    path, judge = tmp_path / "quality_tour.json", save_small_judge(tmp_path / "llama", positions=2048)
+    ended = insnet(
+        *["benchmark", "quality", runs["told"], "--data", data, "--limit", 4, "--seeds", "5,6", "--device", "cpu"],
+        *["--settings", "candidates=2 min_p=0.1", "--faithful", runs["full"], "--baseline", runs["baseline"]],
+        *["--baseline-settings", "top_k=2", "--judge-folder", judge, "--output", path],
+    )
+    [printed], stored = ended.json_lines(), json.loads(path.read_text())
+    assert (ended.code, printed["headline"], stored["seeds"]) == (0, stored["headline"], [5, 6])
+    assert {"judge_ppl", "judge_ppl_reference", "faithful_bleu4", "ar_nist4"} < stored["headline"].keys()
+    assert (stored["model"], stored["faithful"]["model"], stored["ar"]["model"]) == ("told", "full", "baseline")
+    assert (stored["settings"]["candidates"], stored["ar"]["settings"]["top_k"]) == (2, 2)
+    assert stored["data"] == "tour/test, 4 keyword lists"
+    written = [lines_of(tmp_path / f"quality_tour{name}.outputs.txt") for name in ("", ".faithful", ".ar")]
+    assert [len(lines) for lines in written] == [4, 4, 4] and written[0] != written[1] != written[2]
+    kept = "".join(file.read_text() for file in tmp_path.glob("quality_tour*"))
+    assert not any(reference in kept for reference in read_task(data, "test").references)
+
+
+def test_the_papers_decoding_is_left_out_aloud_or_refused(insnet, runs, data):
+    options = ["--data", data, "--limit", 2, "--seeds", "0", "--device", "cpu"]
+    ended = insnet("benchmark", "quality", runs["told"], *options)
+    assert ended.code == 0 and "the paper's decoding is left out" in ended.err
+    assert "faithful_bleu2" not in ended.json_lines()[0]["headline"]
+    assert "faithful_bleu2" in insnet("benchmark", "quality", runs["full"], *options).json_lines()[0]["headline"]
+    refused = insnet("benchmark", "quality", runs["full"], *options, "--faithful", runs["told"])
+    assert refused.code == 1 and "was told its length" in refused.err and len(refused.err.splitlines()) == 1
+    assert insnet("benchmark", "quality", runs["full"], *options, "--settings", "top_k=1/2").code == 2
+
+
+def test_the_ablation_is_one_command(insnet, runs, data, tmp_path):
+    path = tmp_path / "ablation.json"
+    models = [word for name in ("full", "truncated", "noglobal") for word in (f"--{name}", runs[name])]
+    options = ["--data", data, "--limit", 3, "--seeds", "0", "--orders", 2, "--device", "cpu", "--output", path]
+    ended = insnet("benchmark", "ablation", *models, *options)
+    stored = json.loads(path.read_text())
+    assert (ended.code, ended.json_lines()[0]["headline"]) == (0, stored["headline"])
+    assert {"stop_nll_full", "bleu2_truncated", "nonterminating_noglobal"} < stored["headline"].keys()
+    for name in ("", ".truncated", ".noglobal"):
+        assert len(lines_of(tmp_path / f"ablation{name}.outputs.txt")) == 3
+    swapped = insnet("benchmark", "ablation", "--full", runs["truncated"], *models[2:], *options)
+    assert swapped.code == 1 and "given as full has truncated = True" in swapped.err
+
+
+def test_dinic_is_one_command(insnet, runs, data, tmp_path):
+    path = tmp_path / "dinic_tour.json"
+    ended = insnet(
+        *["benchmark", "dinic", runs["full"], runs["told"], "--data", data, "--limit", 3, "--seeds", "0,1"],
+        *["--settings", "parallel_mass=0.9 top_k=1", "--sequential-settings", "top_k=3", "--uniform", runs["full"]],
+        *["--texts", 1, "--rounds", 1, "--warmup", 0, "--device", "cpu", "--output", path],
+    )
+    stored = json.loads(path.read_text())
+    assert (ended.code, ended.json_lines()[0]["headline"]) == (0, stored["headline"])
+    assert {"bleu2", "sequential_steps", "uniform_bleu4", "latency_ratio_batch1"} < stored["headline"].keys()
+    assert [stored[name]["model"] for name in ("sequential", "uniform")] == ["full", "full"]
+    assert stored["model"] == "told" and stored["latency"]["texts"] == 1
+    for name in ("", ".sequential", ".uniform"):
+        assert len(lines_of(tmp_path / f"dinic_tour{name}.outputs.txt")) == 3
