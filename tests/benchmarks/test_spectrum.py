@@ -5,6 +5,7 @@ import math
 import pytest
 from small_models import LINES, small_model
 
+from insnet.benchmarks.paper import spectrum_points
 from insnet.benchmarks.parallel_speed import ParallelSpeedConfig
 from insnet.benchmarks.parallel_speed import measure as measure_speed
 from insnet.benchmarks.spectrum import (
@@ -129,8 +130,21 @@ def test_series_are_drawn(tmp_path):
     draw(rows, tmp_path / "spectrum.svg")
     svg = (tmp_path / "spectrum.svg").read_text()
     assert all(f"<!-- {label} -->" in svg for label in ("parallel_mass", "0.9", "10", "rounds / insertions", "BLEU-4"))
+    assert "<!-- the paper (lengths estimated) -->" not in svg
+    draw([*rows, *spectrum_points("news")], tmp_path / "beside.svg")
+    svg = (tmp_path / "beside.svg").read_text()
+    assert all(f"<!-- {label} -->" in svg for label in ("the paper (lengths estimated)", "uniform", "-inf"))
     draw(rows, tmp_path / "spectrum.png")
     assert (tmp_path / "spectrum.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_papers_points_follow_from_its_table():
+    yelp = {point["name"]: point for point in spectrum_points("yelp")}
+    assert {name: point["bleu4"] for name, point in yelp.items()} == {"uniform": 2.30, "10": 4.35, "-inf": 5.78}
+    assert yelp["10"]["sequential_ratio"] == pytest.approx(11.83 / 43.6)
+    assert yelp["-inf"]["sequential_ratio"] == 1.0
+    with pytest.raises(ValueError, match="choose yelp or news"):
+        spectrum_points("tour")
 
 
 def test_speed_compares_the_modes_of_one_model(model):

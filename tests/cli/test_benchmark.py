@@ -83,14 +83,20 @@ def test_a_spectrum_is_measured_drawn_and_written(insnet, model_folder, tmp_path
     ended = insnet(
         *["benchmark", "spectrum", model_folder, *options, "--settings", "parallel_mass=0.5/0.9"],
         *["--tau", f"10={model_folder}", "--tau", f"-inf={model_folder}", "--seeds", "1,2"],
-        *["--plot", plot, "--output", path],
+        *["--plot", plot, "--paper", "yelp", "--output", path],
     )
     [printed], stored = ended.json_lines(), json.loads(path.read_text())
     assert (ended.code, printed["headline"], stored["seeds"]) == (0, stored["headline"], [1, 2])
     assert {"bleu4_sequential", "sequential_ratio_parallel_mass_0.5", "bleu4_tau_10"} < stored["headline"].keys()
     assert stored["headline"]["sequential_ratio_tau_-inf"] == 1.0
     assert plot.is_file() and len((tmp_path / "spectrum.tau_10.outputs.txt").read_text().splitlines()) == 3
-    for wrong in ([], ["--settings", "top_k=1"], [model_folder, "--tau", "ten=x"], [model_folder, "--seeds", "one"]):
+    for wrong in (
+        [],
+        ["--settings", "top_k=1"],
+        [model_folder, "--paper", "news"],
+        [model_folder, "--tau", "ten=x"],
+        [model_folder, "--seeds", "one"],
+    ):
         assert insnet("benchmark", "spectrum", *wrong, *options).code == 2
     assert "did you mean 'top_k'" in insnet("benchmark", "spectrum", model_folder, *options, "--settings", "topk=1").err
 

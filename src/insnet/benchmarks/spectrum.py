@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from insnet.benchmarks.paper import SERIES as PAPER_SERIES
 from insnet.evaluate import Task, score_results
 from insnet.evaluation.files import one_a_line, outputs_path
 from insnet.files import write_atomically
@@ -172,7 +173,8 @@ def draw(points: Sequence[Mapping[str, Any]], path: str | Path) -> None:
         for series in dict.fromkeys(point["series"] for point in points):
             own = sorted((p for p in points if p["series"] == series), key=lambda point: point["sequential_ratio"])
             ratio, quality = [p["sequential_ratio"] for p in own], [p["bleu4"] for p in own]
-            axis.plot(ratio, quality, "o-", markersize=4, linewidth=1, label=series)
+            style = {"linestyle": ":", "marker": "s", "color": "grey"} if series == PAPER_SERIES else {"marker": "o"}
+            axis.plot(ratio, quality, markersize=4, linewidth=1, label=series, **style)
             for point in own if len(own) > 1 else []:
                 axis.annotate(_short(point, own), (point["sequential_ratio"], point["bleu4"]), fontsize=7, alpha=0.7)
         axis.set(xlabel="rounds / insertions", ylabel="BLEU-4", xlim=(0, None))
@@ -183,7 +185,7 @@ def draw(points: Sequence[Mapping[str, Any]], path: str | Path) -> None:
 
 def _short(point: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> str:
     """What tells a point from the others of its series."""
-    if point["name"].startswith("tau_"):
+    if point["name"].startswith("tau_") or point["series"] == PAPER_SERIES:
         return str(point["name"].removeprefix("tau_"))
     own = point["settings"].items()
     return ", ".join(str(value) for name, value in own if any(p["settings"][name] != value for p in series))

@@ -45,6 +45,9 @@ def spectrum(
     batch_size: options.BatchSizeOption = 64,
     device: options.DeviceOption = options.Device.auto,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Also draw it: .svg or .png.")] = None,
+    paper: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Draw the paper's points beside ours: yelp or news.")
+    ] = None,
     output: ResultOption = None,
 ) -> None:
     """Measure quality against rounds: one model from one insertion a step to many, or one model for each tau.
@@ -55,11 +58,15 @@ def spectrum(
         raise typer.BadParameter("give MODEL, or --tau TAU=DIR for each of several models")
     if model is None and settings:
         raise typer.BadParameter("--settings are for MODEL; those of --tau are the paper's")
+    if paper is not None and plot is None:
+        raise typer.BadParameter("--paper adds to a picture: name one with --plot FILE")
     all_seeds, folders = numbers(seeds), _folder_of_tau(tau or [])
+    from insnet.benchmarks.paper import spectrum_points
     from insnet.benchmarks.spectrum import DEFAULT_SETTINGS, draw, measure, points_of_model, points_of_taus, write_texts
     from insnet.evaluate import read_task
     from insnet.shelf import load
 
+    of_paper = [] if paper is None else spectrum_points(paper)
     points = points_of_taus(folders)
     if model is not None:
         points = [*points_of_model(model, settings or DEFAULT_SETTINGS), *points]
@@ -74,7 +81,7 @@ def spectrum(
             on_written=bar.advance,
         )
     if plot is not None:
-        draw(detail["points"], plot)
+        draw([*detail["points"], *of_paper], plot)
         terminal.note(f"drawn: {plot}")
     if output is not None:
         write_texts(texts, output)
