@@ -220,7 +220,7 @@ def test_dinic_has_every_promised_figure():
         sequential_settings={"top_k": 3},
     )
     latency = dinic.LatencyConfig(texts=2, rounds=1, warmup=0)
-    headline, detail, texts = dinic.measure(ways, TASK, seeds=(0, 1), latency=latency)
+    headline, detail, texts = dinic.measure(ways, TASK, seeds=(0, 1), latency=latency, judge=LongTextsSurprise())
     assert set(DINIC) <= headline.keys()
     for name, way in ways.items():
         assert headline[f"{name}_bleu2" if name else "bleu2"] == pytest.approx(bleu2_of(way, (0, 1)))
@@ -228,6 +228,8 @@ def test_dinic_has_every_promised_figure():
     assert headline["uniform_steps"] <= 7 and headline["steps"] < headline["sequential_steps"]
     assert detail["settings"]["parallel_mass"] == 0.9 and detail["uniform"]["settings"]["parallel_mass"] == 1
     assert detail["uniform"]["settings"]["top_k"] == 2 and detail["sequential"]["settings"]["top_k"] == 3
+    assert headline["judge_ppl_reference"] == LongTextsSurprise().perplexity(TASK.references).perplexity
+    assert headline["judge_ppl"] == pytest.approx(fmean(row["judge_ppl"] for row in detail["per_seed"]))
     seconds = detail["latency"]
     assert headline["latency_ratio_batch1"] == seconds["parallel"]["seconds"] / seconds["sequential"]["seconds"]
     json.dumps(detail, allow_nan=False)

@@ -9,6 +9,7 @@ from insnet.benchmarks.decodings import SCORES, Decoding, draw
 from insnet.benchmarks.spectrum import UNIFORM
 from insnet.benchmarks.timing import Timing, time_in_turns
 from insnet.evaluate import Task
+from insnet.evaluation.judge import Judge
 from insnet.model import Model
 
 PARALLEL, SEQUENTIAL, UNIFORM_NAME = "parallel", "sequential", "uniform"
@@ -58,6 +59,7 @@ def measure(
     *,
     seeds: Sequence[int],
     latency: LatencyConfig | None = None,
+    judge: Judge | None = None,
     batch_size: int = 64,
     on_written: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, list[str]]]:
@@ -68,10 +70,12 @@ def measure(
     figures: dict[str, float] = {}
     details, texts = {}, {}
     for name, way in ways.items():
-        drawn = draw(way, task, seeds=seeds, batch_size=batch_size, on_written=on_written)
+        drawn = draw(way, task, seeds=seeds, judge=judge, batch_size=batch_size, on_written=on_written)
         figures |= drawn.scores(SCORES, f"{name}_{{}}" if name else "{}")
         details[name], texts[name] = drawn.detail(), drawn.texts
     config = latency or LatencyConfig()
+    if judge is not None:
+        figures["judge_ppl_reference"] = judge.perplexity(task.references).perplexity
     timings = _timed(ways, task.keywords, seeds[0], config)
     figures["latency_ratio_batch1"] = timings[PARALLEL].median / timings[SEQUENTIAL].median
     seconds = {name: {"seconds": timing.median, "spread": timing.spread()} for name, timing in timings.items()}

@@ -173,8 +173,8 @@ def draw(points: Sequence[Mapping[str, Any]], path: str | Path) -> None:
         for series in dict.fromkeys(point["series"] for point in points):
             own = sorted((p for p in points if p["series"] == series), key=lambda point: point["sequential_ratio"])
             ratio, quality = [p["sequential_ratio"] for p in own], [p["bleu4"] for p in own]
-            style = {"linestyle": ":", "marker": "s", "color": "grey"} if series == PAPER_SERIES else {"marker": "o"}
-            axis.plot(ratio, quality, markersize=4, linewidth=1, label=series, **style)
+            look, color = ("s", "grey") if series == PAPER_SERIES else ("o-", None)
+            axis.plot(ratio, quality, look, color=color, markersize=4, linewidth=1, label=series)
             for point in own if len(own) > 1 else []:
                 axis.annotate(_short(point, own), (point["sequential_ratio"], point["bleu4"]), fontsize=7, alpha=0.7)
         axis.set(xlabel="rounds / insertions", ylabel="BLEU-4", xlim=(0, None))

@@ -20,6 +20,10 @@ SeedsOption = Annotated[str, typer.Option(metavar="A,B,...", help="Seeds of the 
 SettingsOption = Annotated[
     str, typer.Option(metavar="TEXT", help='Decoding settings, as in "candidates=8 min_p=0.1"; else the model\'s own.')
 ]
+JudgedOption = Annotated[bool, typer.Option("--judge", help="Also the perplexity to SmolLM2, which is slow.")]
+JudgeFolderOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Another judge: a causal language model that transformers reads.")
+]
 
 
 def quality(
@@ -36,10 +40,8 @@ def quality(
         str | None, typer.Option(metavar="RUN", help="A left-to-right model (Plan-and-Write) to compare with.")
     ] = None,
     baseline_settings: Annotated[str, typer.Option(metavar="TEXT", help="Decoding settings of --baseline.")] = "",
-    judged: Annotated[bool, typer.Option("--judge", help="Also the perplexity to SmolLM2, which is slow.")] = False,
-    judge_folder: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Another judge: a causal language model that transformers reads.")
-    ] = None,
+    judged: JudgedOption = False,
+    judge_folder: JudgeFolderOption = None,
     limit: LimitOption = None,
     keywords_per_line: KeywordsOption = 7,
     batch_size: options.BatchSizeOption = 64,
@@ -63,7 +65,7 @@ def quality(
         baseline=None if baseline is None else Decoding(load(baseline, device=device), of_baseline),
         faithful=_faithful(writer) if faithful is None else load(faithful, device=device),
     )
-    judge = _judge(judge_folder, writer) if judged or judge_folder is not None else None
+    judge = _judge(judged, judge_folder, writer)
     with terminal.progress_bar("generating", total=_texts(to_measure, task, all_seeds)) as bar:
         found = measure(to_measure, task, seeds=all_seeds, judge=judge, batch_size=batch_size, on_written=bar.advance)
     _report(task, all_seeds, output, *found, main="")
@@ -125,6 +127,8 @@ def dinic(
         str | None,
         typer.Option(metavar="RUN", help="A model trained with tau = inf for InsNet-uniform; else PARALLEL."),
     ] = None,
+    judged: JudgedOption = False,
+    judge_folder: JudgeFolderOption = None,
     limit: LimitOption = None,
     keywords_per_line: KeywordsOption = 7,
     batch_size: options.BatchSizeOption = 64,
@@ -151,12 +155,14 @@ def dinic(
         settings=chosen,
         sequential_settings=of_sequential,
     )
+    judge = _judge(judged, judge_folder, to_measure[""].model)
     with terminal.progress_bar("generating", total=_texts(to_measure, task, all_seeds)) as bar:
         found = measure(
             to_measure,
             task,
             seeds=all_seeds,
             latency=LatencyConfig(texts, rounds, warmup),
+            judge=judge,
             batch_size=batch_size,
             on_written=bar.advance,
         )
@@ -183,7 +189,10 @@ def _faithful(model: "Model") -> "Model | None":
     return None
 
 
-def _judge(folder: Path | None, model: "Model") -> "Judge":
+def _judge(wanted: bool, folder: Path | None, model: "Model") -> "Judge | None":
+    """The judge that was asked for, where the model is."""
+    if not wanted and folder is None:
+        return None
     from insnet.evaluation.judge import load_judge
 
     return load_judge(folder, device=model.device)
