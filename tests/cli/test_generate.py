@@ -1,12 +1,16 @@
 """`insnet generate`, `infill`, `score` and `models`, as their user sees them."""
 
+import dataclasses
 import re
 
 import pytest
+import typer
 
 from insnet.cli import watch
-from insnet.cli.options import CandidateChoice, Stopping, parse_length
-from insnet.decoding.config import CANDIDATE_CHOICES, STOPPING_RULES
+from insnet.cli.app import app
+from insnet.cli.decoding_options import DECODING_OPTIONS, CandidateChoice, Stopping
+from insnet.cli.options import parse_length
+from insnet.decoding.config import CANDIDATE_CHOICES, STOPPING_RULES, GenerationConfig
 from insnet.text.words import contains_in_order
 
 
@@ -214,3 +218,15 @@ def test_a_model_is_found_by_folder_too(insnet, model_folder):
 
 def test_every_stopping_rule_can_be_asked_for():
     assert [rule.value for rule in Stopping] == list(STOPPING_RULES)
+
+
+def test_every_decoding_option_sets_a_field_and_every_writing_command_has_them_all():
+    assert set(DECODING_OPTIONS) <= {field.name for field in dataclasses.fields(GenerationConfig)}
+    commands = typer.main.get_command(app).commands
+    for name in ("generate", "infill", "evaluate"):
+        assert set(DECODING_OPTIONS) <= {parameter.name for parameter in commands[name].params}
+
+
+def test_an_order_that_the_model_has_not_learned_is_told_in_one_line(insnet):
+    ended = insnet("generate", "ship", "--order", "sideways")
+    assert (ended.code, ended.out) == (1, "") and "order is 'sideways', but this model has learned random" in ended.err

@@ -4,16 +4,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from insnet.cli import options, terminal
+from insnet.cli.decoding_options import as_settings, takes_decoding_options
 
 if TYPE_CHECKING:
     from insnet.evaluation.report import Report
 
 
+@takes_decoding_options
 def evaluate(
     model: Annotated[str, typer.Argument(help="A model by name or folder.")],
     data: Annotated[Path, typer.Option("--data", metavar="DIR", help="A folder with test.txt (or .xz, .gz).")],
@@ -39,39 +41,14 @@ def evaluate(
     device: options.DeviceOption = options.Device.auto,
     mode: options.ModeOption = None,
     length: options.LengthOption = None,
-    temperature: options.TemperatureOption = None,
-    top_k: options.TopKOption = None,
-    top_p: options.TopPOption = None,
-    min_p: options.MinPOption = None,
-    typical_p: options.TypicalPOption = None,
-    slot_mass: options.SlotMassOption = None,
-    parallel_mass: options.ParallelMassOption = None,
-    rounds: options.RoundsOption = None,
-    stopping: options.StoppingOption = None,
-    candidates: options.CandidatesOption = None,
-    candidate_choice: options.CandidateChoiceOption = None,
-    revise: options.ReviseOption = None,
+    *,
+    decoding: dict[str, Any],
 ) -> None:
     """Write a text for every keyword list of a data split and score it against the original.
 
     insnet evaluate tour --data data/tour --split test
     """
-    settings = options.decoding_settings(
-        mode=mode,
-        length=options.parse_length(length),
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        typical_p=typical_p,
-        slot_mass=slot_mass,
-        parallel_mass=parallel_mass,
-        rounds=rounds,
-        stopping=stopping,
-        candidates=candidates,
-        candidate_choice=candidate_choice,
-        revise=revise,
-    )
+    settings = {**as_settings({"mode": mode, "length": options.parse_length(length)}), **decoding}
     all_seeds = [seed] if seeds is None else _parse_seeds(seeds)
     from insnet.evaluate import decoding_settings, evaluate_task, read_task
     from insnet.evaluation.report import write_figures, write_report

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from insnet.cli import options, terminal
+from insnet.cli.decoding_options import as_settings, takes_decoding_options
 
 if TYPE_CHECKING:
     from insnet.model import Model, Result
 
 
+@takes_decoding_options
 def generate(
     keywords: Annotated[
         list[str] | None, typer.Argument(help="Words that must appear, in this order; a quoted phrase stays whole.")
@@ -43,42 +45,15 @@ def generate(
     batch_size: options.BatchSizeOption = 64,
     model: options.ModelOption = None,
     device: options.DeviceOption = options.Device.auto,
-    temperature: options.TemperatureOption = None,
-    top_k: options.TopKOption = None,
-    top_p: options.TopPOption = None,
-    min_p: options.MinPOption = None,
-    typical_p: options.TypicalPOption = None,
-    slot_mass: options.SlotMassOption = None,
-    parallel_mass: options.ParallelMassOption = None,
-    rounds: options.RoundsOption = None,
-    stopping: options.StoppingOption = None,
-    candidates: options.CandidatesOption = None,
-    candidate_choice: options.CandidateChoiceOption = None,
-    revise: options.ReviseOption = None,
+    *,
+    decoding: dict[str, Any],
 ) -> None:
     """Write a sentence that holds every keyword, in the given order.
 
     insnet generate "new york" pizza -n 5 --seed 7
     """
     _check_usage(keywords, input_file, output_file, watch=watch, as_json=as_json, trace=trace, overwrite=overwrite)
-    settings = options.decoding_settings(
-        length=options.parse_length(length),
-        banned=tuple(ban or ()),
-        any_order=any_order,
-        mode=mode,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        typical_p=typical_p,
-        slot_mass=slot_mass,
-        parallel_mass=parallel_mass,
-        rounds=rounds,
-        stopping=stopping,
-        candidates=candidates,
-        candidate_choice=candidate_choice,
-        revise=revise,
-    )
+    settings = {**_bounds(length, ban, mode), "any_order": any_order, **decoding}
     refused = options.read_refused(reject)
     if input_file is not None:
         from insnet.cli.keyword_file import FileJob, write_file
@@ -100,6 +75,7 @@ def generate(
         _print(writer.generate(keywords or [], num_samples=samples, **settings), as_json=as_json, trace=trace)
 
 
+@takes_decoding_options
 def infill(
     text: Annotated[str, typer.Argument(help='Text with blanks: "The ___ sat on ___ ."')],
     samples: options.SamplesOption = 1,
@@ -112,18 +88,8 @@ def infill(
     mode: options.ModeOption = None,
     model: options.ModelOption = None,
     device: options.DeviceOption = options.Device.auto,
-    temperature: options.TemperatureOption = None,
-    top_k: options.TopKOption = None,
-    top_p: options.TopPOption = None,
-    min_p: options.MinPOption = None,
-    typical_p: options.TypicalPOption = None,
-    slot_mass: options.SlotMassOption = None,
-    parallel_mass: options.ParallelMassOption = None,
-    rounds: options.RoundsOption = None,
-    stopping: options.StoppingOption = None,
-    candidates: options.CandidatesOption = None,
-    candidate_choice: options.CandidateChoiceOption = None,
-    revise: options.ReviseOption = None,
+    *,
+    decoding: dict[str, Any],
 ) -> None:
     """Fill the blanks (___) of a text and keep all else word for word.
 
@@ -131,23 +97,7 @@ def infill(
     """
     if trace and not as_json:
         raise typer.BadParameter("--trace is part of the JSON output: add --json")
-    settings = options.decoding_settings(
-        length=options.parse_length(length),
-        banned=tuple(ban or ()),
-        mode=mode,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        typical_p=typical_p,
-        slot_mass=slot_mass,
-        parallel_mass=parallel_mass,
-        rounds=rounds,
-        stopping=stopping,
-        candidates=candidates,
-        candidate_choice=candidate_choice,
-        revise=revise,
-    )
+    settings = {**_bounds(length, ban, mode), **decoding}
     refused = options.read_refused(reject)
     if refused is not None:
         refused.check_required([text])
@@ -155,6 +105,11 @@ def infill(
 
     results = load(model, device=device).infill(text, num_samples=samples, seed=seed, accept=refused, **settings)
     _print(results, as_json=as_json, trace=trace)
+
+
+def _bounds(length: str | None, ban: list[str] | None, mode: options.Mode | None) -> dict[str, Any]:
+    """What a text must keep to, as `Model.generate` takes it."""
+    return as_settings({"length": options.parse_length(length), "banned": tuple(ban or ()), "mode": mode})
 
 
 def _check_usage(

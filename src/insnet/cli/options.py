@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,25 +24,6 @@ class Mode(StrEnum):
     sequential = "sequential"
     parallel = "parallel"
 
-
-class Stopping(StrEnum):
-    """When a text ends; insnet.decoding.config says more."""
-
-    rehearsed = "rehearsed"
-    counted = "counted"
-    threshold = "threshold"
-    sampled = "sampled"
-    cumulative = "cumulative"
-
-
-class CandidateChoice(StrEnum):
-    """Which of several candidates is kept; insnet.decoding.config says more."""
-
-    consensus = "consensus"
-    likelihood = "likelihood"
-
-
-_DECODING = "Decoding (default: the model's own settings)"
 
 ModelOption = Annotated[
     str | None,
@@ -71,45 +52,6 @@ RejectOption = Annotated[
 LengthOption = Annotated[
     str | None, typer.Option(metavar="LEAST:MOST", help="Length in words: 12:24, 12: or :24; 15 is exactly 15.")
 ]
-TemperatureOption = Annotated[
-    float | None, typer.Option(help="Below 1 safer, above 1 wilder.", rich_help_panel=_DECODING)
-]
-TopKOption = Annotated[
-    int | None, typer.Option(help="Draw among the k likeliest tokens; 1 is greedy, 0 all.", rich_help_panel=_DECODING)
-]
-TopPOption = Annotated[
-    float | None, typer.Option(help="Draw among the tokens that hold this share.", rich_help_panel=_DECODING)
-]
-MinPOption = Annotated[
-    float | None,
-    typer.Option(help="Draw among the tokens at least this share as likely as the best.", rich_help_panel=_DECODING),
-]
-TypicalPOption = Annotated[
-    float | None,
-    typer.Option(help="Draw among the tokens of typical surprise that hold this share.", rich_help_panel=_DECODING),
-]
-CandidatesOption = Annotated[
-    int | None, typer.Option(help="Write so many texts for one and keep the best.", rich_help_panel=_DECODING)
-]
-CandidateChoiceOption = Annotated[
-    CandidateChoice | None,
-    typer.Option(help="The best: what most others agree with, or the likeliest.", rich_help_panel=_DECODING),
-]
-ReviseOption = Annotated[
-    int | None,
-    typer.Option(help="Rounds that replace the least likely words.", rich_help_panel=_DECODING),
-]
-SlotMassOption = Annotated[
-    float | None, typer.Option(help="Draw among the slots that hold this share.", rich_help_panel=_DECODING)
-]
-ParallelMassOption = Annotated[
-    float | None,
-    typer.Option(help="With --mode parallel: fill the slots that hold this share.", rich_help_panel=_DECODING),
-]
-RoundsOption = Annotated[
-    int | None, typer.Option(help="Steps after which a text ends; 0 for no limit.", rich_help_panel=_DECODING)
-]
-StoppingOption = Annotated[Stopping | None, typer.Option(help="How the end is found.", rich_help_panel=_DECODING)]
 OutputFolderOption = Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Where the results go.")]
 
 
@@ -138,12 +80,3 @@ def read_refused(path: Path | None) -> "RefusedWords | None":
     from insnet.text.refused_words import RefusedWords
 
     return RefusedWords.read(path)
-
-
-def decoding_settings(**options: Any) -> dict[str, Any]:
-    """The options that were given, as `Model.generate` takes them."""
-    return {
-        name: str(value) if isinstance(value, StrEnum) else value
-        for name, value in options.items()
-        if value is not None
-    }
