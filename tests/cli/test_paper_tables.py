@@ -104,3 +104,33 @@ def test_dinic_is_one_command(insnet, runs, data, tmp_path):
     assert stored["model"] == "told" and stored["latency"]["texts"] == 1
     for name in ("", ".sequential", ".uniform"):
         assert len(lines_of(tmp_path / f"dinic_tour{name}.outputs.txt")) == 3
+
+
+def test_texts_that_were_written_without_a_judge_are_judged_later(insnet, runs, data, tmp_path):
+    """As if the judge had been there from the start, but for the seeds whose texts were not kept."""
+    pytest.importorskip("transformers")
+    path, folder = tmp_path / "quality_tour.json", save_small_judge(tmp_path / "llama", positions=2048)
+    write = ["benchmark", "quality", runs["full"], "--data", data, "--limit", 4, "--seeds", "3", "--device", "cpu"]
+    write += ["--baseline", runs["baseline"], "--output", path]
+    insnet(*write, "--judge-folder", folder)
+    at_once = json.loads(path.read_text())["headline"]
+    insnet(*write)
+    before = json.loads(path.read_text())
+    later = ["benchmark", "judge", path, "--data", data, "--judge-folder", folder, "--device", "cpu"]
+    ended, after = insnet(*later), json.loads(path.read_text())
+    assert ended.code == 0 and "judge_ppl" not in before["headline"]
+    assert after["headline"] == pytest.approx(at_once)
+    assert ended.json_lines()[0]["headline"].items() <= after["headline"].items()
+    assert {"ar_judge_ppl", "faithful_judge_ppl", "judge_ppl_reference"} < after["headline"].keys()
+    assert (after["judged"]["judge"], after["judged"]["seeds"]) == ("llama", [3])
+    assert {name: after[name] for name in before if name != "headline"} == {
+        k: before[k] for k in before if k != "headline"
+    }
+    texts = tmp_path / "quality_tour.outputs.txt"
+    texts.write_text("\n".join(["the cat sat."] * 4) + "\n")
+    assert "give its own texts and data" in insnet(*later).err
+    texts.write_text("the cat sat.\n")
+    assert "has 1 texts for 4 references" in insnet(*later).err
+    path.write_text(json.dumps({"headline": {}}))
+    refused = insnet(*later)
+    assert refused.code == 1 and "has no texts to judge" in refused.err

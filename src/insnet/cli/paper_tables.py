@@ -1,5 +1,7 @@
-"""`insnet benchmark quality`, `ablation` and `dinic`: entries of the paper's tables, made from trained models."""
+"""`insnet benchmark quality`, `ablation`, `dinic` and `judge`: entries of the paper's tables from trained models."""
 
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -167,6 +169,30 @@ def dinic(
             on_written=bar.advance,
         )
     _report(task, all_seeds, output, *found, main="")
+
+
+def judge(
+    result: Annotated[Path, typer.Argument(metavar="FILE.json", help="What quality or dinic has written.")],
+    data: DataOption,
+    judge_folder: JudgeFolderOption = None,
+    device: options.DeviceOption = options.Device.auto,
+) -> None:
+    """Add the perplexity of a results file's texts to it, where they were written without a judge.
+
+    insnet benchmark judge benchmarks/results/quality_yelp.json --data data/yelp
+    """
+    from insnet.benchmarks.judged import add_perplexities
+    from insnet.benchmarks.timing import place
+    from insnet.evaluate import read_task
+    from insnet.evaluation.judge import load_judge
+    from insnet.files import read_json_object
+
+    written = read_json_object(result)
+    task = read_task(data, written.get("split", "test"), limit=written.get("sentences"))
+    judging = load_judge(judge_folder, device=place(device))
+    found = add_perplexities(result, task, judging, command=shlex.join(["insnet", *sys.argv[1:]]))
+    terminal.note(f"written: {result}")
+    terminal.print_json({"headline": found})
 
 
 def _one_setting(text: str) -> dict[str, Any]:
