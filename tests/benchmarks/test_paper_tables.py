@@ -85,6 +85,8 @@ def test_a_model_told_its_length_cannot_decode_as_the_paper_does():
     told = lower(count_head=9, length_conditioned=True)
     with pytest.raises(ValueError, match="was told its length"):
         quality.ways(Decoding(told, {}), faithful=told)
+    with pytest.raises(ValueError, match="is of the family Autoregressive"):
+        quality.ways(Decoding(told, {}), faithful=lower("autoregressive"))
     assert list(quality.ways(Decoding(told, {}))) == [""]
 
 

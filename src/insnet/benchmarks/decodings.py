@@ -8,6 +8,7 @@ from typing import Any
 from insnet.evaluate import Task, decoding_settings, score_results
 from insnet.evaluation.judge import Judge
 from insnet.evaluation.report import Report, detail_of_seeds, headline
+from insnet.families.insnet import InsNet
 from insnet.model import Model, Result
 
 PAPER_DECODING: Mapping[str, Any] = {
@@ -93,12 +94,19 @@ def draw(
     return Drawn(reports, [result.text for result in results[0]], fmean(cut_off), settings)
 
 
+def stops_by_itself(model: Model) -> bool:
+    """Whether a model can decode as the paper does: an InsNet that has a stop probability to follow."""
+    return isinstance(model.family, InsNet) and not model.family.is_told_its_length
+
+
 def check_stops_by_itself(model: Model, name: str) -> None:
     """Refuses a model that cannot stop as the paper's do; `name` is what the user called it."""
-    if model.family.is_told_its_length:
+    if not stops_by_itself(model):
+        kind = type(model.family).__name__
+        what = "was told its length" if model.family.is_told_its_length else f"is of the family {kind}"
         raise ValueError(
-            f"{name} was told its length and has no stop probability to follow, as the paper's decoding does; "
-            "give one with a binary stop head (recipes/yelp_paper.toml)"
+            f"{name} {what} and has no stop probability to follow, as the paper's decoding does; "
+            "give an InsNet with a binary stop head (recipes/yelp_paper.toml)"
         )
 
 

@@ -206,11 +206,13 @@ def _one_setting(text: str) -> dict[str, Any]:
 
 def _faithful(model: "Model") -> "Model | None":
     """The model itself, if it can stop as the paper's do."""
-    if not model.family.is_told_its_length:
+    from insnet.benchmarks.decodings import stops_by_itself
+
+    if stops_by_itself(model):
         return model
     terminal.note(
-        "the paper's decoding is left out: this model was told its length and has no stop probability to follow; "
-        "--faithful RUN names one with a binary stop head"
+        "the paper's decoding is left out: this model has no stop probability to follow; "
+        "--faithful RUN names an InsNet with a binary stop head"
     )
     return None
 
