@@ -1,5 +1,6 @@
 """A count head: how many insertions are to come, of which the chance of none is the chance of stopping."""
 
+from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from small_models import prompt_of, small_model, traces
 
 from insnet.decoding.choose import Chooser
+from insnet.decoding.config import GenerationConfig
 from insnet.decoding.lengths import counted
 from insnet.families.generator import LossContext
 from insnet.text.batching import TokenBatch
@@ -87,3 +89,24 @@ def test_a_model_without_the_head_says_so():
     plain = small_model("insnet", "word")
     with pytest.raises(ValueError, match="this model has no count head; use rehearsed"):
         plain.generate(["baker"], stopping="counted")
+
+
+def test_lengths_spread_around_the_quantile_and_no_further(model):
+    prompt = prompt_of(model, [["baker"]] * 200, max_tokens=20, min_words=0)
+    prompt = replace(prompt, seeds=torch.arange(200))
+    log_probs = model.family.count_log_probs(model.family.start(prompt))[0]
+    reached = log_probs.exp().cumsum(dim=0)
+    at = {share: int((reached < share).sum()) for share in (0.3, 0.5, 0.7)}
+    for spread, expected in ((0.0, {at[0.5]}), (0.2, set(range(at[0.3], at[0.7] + 1)))):
+        chooser = Chooser(model.generation.of({"count_spread": spread, "length_slack": 0.0}), model.scribe.lexicon)
+        assert set(counted(model.family, prompt, chooser).constraints.insertions.tolist()) == expected
+    assert at[0.3] < at[0.7]  # or the test shows nothing
+
+
+def test_parallel_mode_may_have_a_quantile_of_its_own():
+    config = GenerationConfig(count_quantile=0.6, parallel_count_quantile=0.5)
+    assert config.length_quantile == 0.6
+    assert replace(config, mode="parallel").length_quantile == 0.5
+    assert GenerationConfig(count_quantile=0.6, mode="parallel").length_quantile == 0.6
+    with pytest.raises(ValueError, match=r"count_spread is 0\.5; expected 0 or a share below 0\.4"):
+        GenerationConfig(count_quantile=0.6, count_spread=0.5)

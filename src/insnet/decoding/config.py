@@ -43,6 +43,10 @@ class GenerationConfig:
     """Untruncated samples behind a rehearsed length."""
     count_quantile: float = 0.5
     """Which quantile of the count head's distribution a counted length is; 0.5 is its median."""
+    count_spread: float = 0.0
+    """How far from that quantile, up or down, each text's own is drawn; candidates then differ in length, too."""
+    parallel_count_quantile: float = 0.0
+    """The quantile in parallel mode, where insertions make more whole words and fewer pieces; 0 for the same."""
     length_slack: float = 0.25
     """How far, as a share of a rehearsed or counted length, a text may end before or after it: it ends where the stop
     probability exceeds `stop_threshold`, so that it does not break off. 0 keeps to the length exactly."""
@@ -95,6 +99,10 @@ class GenerationConfig:
     """Insertions at the end of a text that parallel decoding makes one by one, if the number to come is known."""
 
     def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, kind = getattr(self, field.name), type(field.default)
+            expected = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}[kind]
+            _check(field.name, value, isinstance(value, (int, float) if kind is float else kind), expected)
         _one_of("stopping", self.stopping, STOPPING_RULES)
         _one_of("slot_choice", self.slot_choice, SLOT_CHOICES)
         _one_of("mode", self.mode, MODES)
@@ -104,6 +112,10 @@ class GenerationConfig:
             _check(name, getattr(self, name), 0 < getattr(self, name) <= 1, "a share above 0 and up to 1")
         _check("min_p", self.min_p, 0 <= self.min_p <= 1, "a share from 0 to 1")
         _check("count_quantile", self.count_quantile, 0 < self.count_quantile < 1, "a share between 0 and 1")
+        quantile = self.parallel_count_quantile
+        _check("parallel_count_quantile", quantile, 0 <= quantile < 1, "0 or a share below 1")
+        spread = min(self.length_quantile, 1 - self.length_quantile)
+        _check("count_spread", self.count_spread, 0 <= self.count_spread < spread, f"0 or a share below {spread:g}")
         _check("stop_threshold", self.stop_threshold, 0 < self.stop_threshold < 1, "a probability between 0 and 1")
         _check("length_slack", self.length_slack, 0 <= self.length_slack < 1, "a share from 0 up to 1")
         _check("temperature", self.temperature, 0 < self.temperature < math.inf, "a number above 0 (greedy: top_k = 1)")
@@ -115,6 +127,11 @@ class GenerationConfig:
             _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
         if self.min_words > self.max_words:
             raise ValueError(f"min_words {self.min_words} is above max_words {self.max_words}")
+
+    @property
+    def length_quantile(self) -> float:
+        """The quantile of the count that a text's length is, in the mode it is written in."""
+        return (self.parallel_count_quantile if self.mode == "parallel" else 0.0) or self.count_quantile
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "GenerationConfig":
@@ -143,6 +160,8 @@ class GenerationConfig:
             no_adjacent_repeats=False,
             no_repeat_ngram=0,
             repetition_penalty=1.0,
+            candidates=1,
+            revise=0,
         )
 
 

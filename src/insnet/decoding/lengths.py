@@ -38,9 +38,10 @@ def counted(family: Generator, prompt: Prompt, chooser: Chooser) -> State:
     if log_probs is None:
         raise ValueError("stopping is 'counted', but this model has no count head; use rehearsed, threshold or sampled")
     log_probs = _within_bounds(log_probs, prompt, chooser)
-    quantile = torch.full_like(prompt.seeds, chooser.config.count_quantile, dtype=torch.float64)
-    if chooser.config.stopping == "sampled":
-        quantile = uniform(_COUNT_NOISE, prompt.seeds)
+    noise, config = uniform(_COUNT_NOISE, prompt.seeds), chooser.config
+    quantile = config.length_quantile + config.count_spread * (2 * noise - 1)
+    if config.stopping == "sampled":
+        quantile = noise
     is_below = log_probs.double().exp().cumsum(dim=1) < quantile[:, None]
     count = is_below.sum(dim=1).clamp_max(log_probs.shape[1] - 1)
     return replace(state, constraints=_of_length(state.constraints, count, chooser))

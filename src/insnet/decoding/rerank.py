@@ -103,7 +103,7 @@ def likelihoods(scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], 
     """The log-likelihood of each text an insertion, given its required words: exact, or a bound averaged over orders.
 
     The orders are a function of the seed, not of the text, so that candidates meet the same luck. A model that was
-    told its length answers for that number too: texts of one length all pay the same for it.
+    told its length answers for that number too.
     """
     if scribe.family.traits.exact_likelihood:
         return [_log_prob_a_step(written) for written in texts]  # one insertion a step, and the end
