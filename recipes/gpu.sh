@@ -11,8 +11,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PYTHONPATH=src PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
 python=${PYTHON:-python3}
-most_files=8                    # that come back, each of
-part_bytes=$((16 * 1024 * 1024)) # at most this many bytes
+most_files=8                     # that come back, each of
+part_bytes=$((16 * 1024 * 1024)) # at most this many bytes, and together
+most_bytes=$((64 * 1024 * 1024)) # no more than these
 bits=${BITS:-8}                 # of a weight on its way back: 8, or 16 for bfloat16
 weights=${WEIGHTS:-all}         # which runs' weights come back: all, none, or their names
 evaluate=${EVALUATE:---limit 1000 --batch-size 256} # options of `insnet evaluate`, or none
@@ -66,8 +67,8 @@ run() {
     [ -z "$failed" ] || fail "these jobs failed, as $out/log.txt tells:$failed"
     rm "$out/log.txt" # each run's part of it is among the reports
     local files=("$out"/*)
-    [ ${#files[@]} -le $most_files ] ||
-        fail "$out holds ${#files[@]} files, of which $most_files come back: bring the weights in several commands"
+    [ ${#files[@]} -le $most_files ] && [ "$(du -cb "${files[@]}" | tail -n 1 | cut -f 1)" -le $most_bytes ] ||
+        fail "$out holds more than comes back ($most_files files, $((most_bytes >> 20)) MiB): bring the weights in several commands"
 }
 
 interrupted=130 # what `insnet train` leaves with when it was asked to stop

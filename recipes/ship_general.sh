@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From a trained run to the model that ships, with its figures and pages; see docs/gpu.md. Commit after each.
-#   recipes/ship_general.sh measure RUN    results files: stopping rules, losses in few bits, quality, insertion order, curve
+#   recipes/ship_general.sh measure RUN    results files: stopping rules, losses in few bits, quality, insertion order
+#   recipes/ship_general.sh curves RUN...  learning curves of the runs that led to it, as NAME_training.json and drawings
 #   recipes/ship_general.sh pack RUN       the model on the shelf, its card filled from them
 #   recipes/ship_general.sh pages          what README and docs show of it, fine-tuning included
 # Each starts from a clean checkout with the data of `recipes/data.py` and `insnet prepare recipes/general.toml`.
@@ -20,13 +21,20 @@ measure() { # the model as it will ship, from an ignored folder: results files t
     insnet evaluate $packed --data data/wikipedia --split valid --judge --result $results/quality_wikipedia.json
     insnet benchmark insertion-order $packed --order random_words --data data/wikipedia --text data/general/train.txt \
         --output $results/insertion_order.json
-    insnet benchmark learning-curve "$run" --plot docs/figures/general_learning_curve.svg \
-        --output $results/general_training.json # last, since the drawing is tracked
+}
+
+curves() {
+    local run name
+    for run; do
+        name=$(basename "$run")
+        insnet benchmark learning-curve "$run" --plot "docs/figures/${name}_learning_curve.svg" \
+            --output "$results/${name}_training.json"
+    done
 }
 
 pack() {
     "$python" recipes/pack_general.py "$1" src/insnet/models/general \
-        $results/{stopping_rules,int8_general,quality_wikipedia,general_training}.json
+        $results/{stopping_rules,int8_general,quality_wikipedia}.json
 }
 
 pages() {
@@ -36,6 +44,6 @@ pages() {
 }
 
 case "${1:-} $#" in
-    'measure 2' | 'pack 2' | 'pages 1') "$@" ;;
-    *) sed -n '3,5s/^# *//p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+    'measure 2' | 'pack 2' | 'pages 1' | 'curves '[2-9]) "$@" ;;
+    *) sed -n '3,6s/^# *//p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
 esac

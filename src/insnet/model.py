@@ -135,9 +135,9 @@ class Model:
         """One trace entry a step, as the text grows.
 
         Options are those of `generate_batch`, but for what chooses among finished texts: `any_order`, `accept`,
-        `candidates`, `revise`.
+        `candidates`, `revise`. Where the model itself would choose or revise, it shows its first draft.
         """
-        job = self.job(**options)
+        job = self.job(**{"candidates": 1, "revise": 0, **options})
         for name in job.choices():
             raise ValueError(f"{name} chooses among finished texts: it cannot be streamed; use generate")
         request = job.bounded(Request(required_words(keywords)))

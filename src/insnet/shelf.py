@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from insnet.model import Model
 
 SHELF = Path(__file__).parent / "models"
-DEFAULT = "tour"
+DEFAULT = "general"
 
 _ROUNDED = 0.005  # how far a score in a card may be from the measured one
 _OF_PUBLIC_TEXT = """\

@@ -15,6 +15,7 @@ from insnet.decoding.rerank import Given, agreement, best_of, best_of_orders, li
 from insnet.decoding.trace import log_prob_of_steps
 from insnet.families import FAMILIES
 from insnet.insertion.canvas import INSERTED
+from insnet.model import Model
 
 LISTS = [["captain", "ship"], [], ["girl", "song", "old garden"], ["bread"]]
 CHOICES = ["consensus", "likelihood"]
@@ -180,6 +181,12 @@ def test_texts_of_several_orders_are_compared_by_the_probability_of_a_step():
 def test_candidates_cannot_be_streamed(model):
     with pytest.raises(ValueError, match="candidates chooses among finished texts"):
         next(model.stream(["ship"], candidates=2))
+
+
+def test_a_model_that_chooses_by_itself_streams_its_first_draft(model):
+    first = model.generate(["ship"], seed=3, candidates=1)
+    choosy = Model(model.family, model.tokenizer, replace(model.generation, candidates=4))
+    assert [step["text"] for step in choosy.stream(["ship"], seed=3)][-1] == first.text
 
 
 def test_progress_counts_texts_not_candidates(model):
