@@ -24,6 +24,7 @@ SWITCHES = [
     {"noglobal": True},
     {"count_head": 6},
     {"count_head": 6, "length_conditioned": True},
+    {"count_head": 6, "length_conditioned": True, "countdown": True},
 ]
 TAUS = (-math.inf, 0.2, 1.0, math.inf)
 
@@ -38,15 +39,20 @@ def example(model, seed=3, rows=5):
     return lists, given, orders
 
 
-def encode_by_hand(family, framed, order):
-    """Encodings of an order, each token's view of the canvas found by sorting."""
+def encode_by_hand(family, framed, order, left):
+    """Encodings of an order, each token's view of the canvas found by sorting; `left` is how many insertions are to
+    come after each token and those that came with it, None if it was given."""
     offsets = torch.zeros(1, len(order), len(order), dtype=torch.int64)
     for t in range(len(order)):
         canvas = sorted(order[: t + 1])
         for j in range(t + 1):
             offsets[0, t, j] = canvas.index(order[j]) - canvas.index(order[t])
     ids = torch.tensor([[framed[place] for place in order]])
-    return family.encoder(family.embedding(ids), offsets)[0]
+    vectors = family.embedding(ids)
+    if family.config.countdown:
+        rows = [0 if number is None else 1 + min(number, family.config.count_head) for number in left]
+        vectors = vectors + family.countdown_embedding.weight[rows]
+    return family.encoder(vectors, offsets)[0]
 
 
 def slot_vector(family, encoded, left, right, newest, to_come):
@@ -69,7 +75,8 @@ def token_log_prob(family, vector, token):
 def layers_by_hand(family, tokens, order, given_count, tau):
     """The twin's layers, likelihoods read off a pass over the original order."""
     framed = [BOS, *tokens, EOS]
-    encoded = encode_by_hand(family, framed, order)
+    left = [None if step < 2 + given_count else len(order) - 1 - step for step in range(len(order))]
+    encoded = encode_by_hand(family, framed, order, left)
 
     def log_prob(step, slot, newest):
         vector = slot_vector(family, encoded, *slot, newest, len(order) - 1 - newest)
@@ -91,8 +98,11 @@ def nats_by_hand(family, tokens, order, layers):
     """Section 3.3, one canvas after the other, of which each is encoded without anything that comes later."""
     framed, most, config = [BOS, *tokens, EOS], family.config.count_head, family.config
     nats = {"token": 0.0, "slot": 0.0, "stop": 0.0} | ({"count": 0.0} if most and not config.length_conditioned else {})
+    later = {layer: sum(other > layer for other in layers) for layer in layers}
+    left_of_place = {place: later[layer] if layer else None for place, layer in zip(order, layers, strict=True)}
     for number, (inserted, news) in enumerate(canvases(order, layers)):
-        encoded, to_come = encode_by_hand(family, framed, inserted), len(order) - len(inserted)
+        left, to_come = [left_of_place[place] for place in inserted], len(order) - len(inserted)
+        encoded = encode_by_hand(family, framed, inserted, left)
         answer = family.stop_head(encoded[-1])
         if config.length_conditioned:
             nats["stop"] -= float(answer.log_softmax(0)[min(to_come, most)]) if number == 0 else 0.0
@@ -190,7 +200,7 @@ def logits_of(family, batch, order, layer):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("switch", [{}, {"count_head": 6, "length_conditioned": True}])
+@pytest.mark.parametrize("switch", [SWITCHES[0], *SWITCHES[-2:]])
 def test_no_logit_of_a_layer_depends_on_a_token_of_that_layer_or_a_later_one(switch):
     model = small_model("insnet", "word", **switch)
     lists, given, orders = example(model, seed=5)

@@ -14,9 +14,9 @@ from insnet.text.batching import TokenBatch
 MOST = 12
 
 
-@pytest.fixture(scope="module")
-def model():
-    return small_model("insnet", "word", count_head=MOST, length_conditioned=True)
+@pytest.fixture(scope="module", params=[False, True], ids=["slots told", "tokens told, too"])
+def model(request):
+    return small_model("insnet", "word", count_head=MOST, length_conditioned=True, countdown=request.param)
 
 
 def batch_of_written(model, written):
@@ -73,6 +73,16 @@ def test_what_is_to_come_changes_what_is_written(model):
     assert touched.nonzero()[:, 0].tolist() == [1, 2, 3, 4]
 
 
+def test_every_inserted_token_counts_down():
+    """Of texts with two and one given, the numbers after each insertion, and one row for what is given."""
+    told = small_model("insnet", "word", count_head=MOST, length_conditioned=True, countdown=True)
+    given = [[True, False, True, False, False], [False, True]]
+    batch = TokenBatch.of([[7, 8, 9, 10, 11], [7, 8]], starts_word=told.scribe.lexicon.starts_word, given=given)
+    sum(term.nats for term in told.family.losses(batch, LossContext()).values()).backward()
+    touched = told.family.countdown_embedding.weight.grad.abs().sum(dim=1) > 0
+    assert touched.nonzero()[:, 0].tolist() == [0, 2, 3]  # after the last one nothing is predicted
+
+
 def test_it_needs_a_count_head():
     with pytest.raises(ValueError, match="count_head is 0; expected 1 or more with length_conditioned"):
         InsNetConfig(vocabulary_size=20, length_conditioned=True)
@@ -101,3 +111,8 @@ def test_a_text_is_the_same_alone_in_a_batch_and_after_saving(model, stopping, t
             alone = other.generate(keywords, seed=3, stopping=stopping)
             assert (alone.text, alone.steps) == (result.text, result.steps)
             assert alone.log_prob == pytest.approx(result.log_prob, abs=1e-9)
+
+
+def test_a_countdown_needs_a_length():
+    with pytest.raises(ValueError, match="countdown tells tokens how much of a length is left"):
+        InsNetConfig(vocabulary_size=20, count_head=5, countdown=True)

@@ -35,6 +35,7 @@ from insnet.layers.transformer import Append, OffsetTransformer, TransformerShap
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS, UNK
 
+GIVEN = -1  # how many insertions are left after a token that was not inserted
 _NEVER = -1e4  # the log-probability of what a model that was told its length does not do; finite, so that it prints
 
 
@@ -62,6 +63,9 @@ class InsNetConfig:
     length_conditioned: bool = False
     """Tell every step how many insertions are left, so that a text fills the length it was given; needs a count head,
     which gives one before the first insertion."""
+    countdown: bool = False
+    """Tell every inserted token, too, how many come after it, so that the encoder knows as well as the slots how much
+    of the length is left; needs length_conditioned."""
     truncated: bool = False
     """Ablation: clamp offsets to [-1, 1], so that only the direction is seen."""
     noglobal: bool = False
@@ -72,6 +76,8 @@ class InsNetConfig:
         if self.count_head < int(self.length_conditioned):
             least = "1 or more with length_conditioned" if self.length_conditioned else "0 or more"
             raise ValueError(f"count_head is {self.count_head}; expected {least}")
+        if self.countdown and not self.length_conditioned:
+            raise ValueError("countdown tells tokens how much of a length is left; it needs length_conditioned")
         if self.length_conditioned and self.noglobal:
             raise ValueError("length_conditioned tells slots their count beside the newest token, which noglobal drops")
         if self.vocabulary_size <= len(SPECIALS):
@@ -124,6 +130,8 @@ class InsNet(Generator):
         self.stop_head = nn.Linear(config.width, 1 + config.count_head)  # q, or the count of what is to come
         if config.length_conditioned:
             self.count_embedding = nn.Embedding(1 + config.count_head, config.width)
+        if config.countdown:
+            self.countdown_embedding = nn.Embedding(2 + config.count_head, config.width)  # the first for given tokens
         if len(config.orders) > 1:
             self.order_embedding = nn.Embedding(len(config.orders), config.width)
         initialise(self, config.layers)
@@ -152,9 +160,12 @@ class InsNet(Generator):
     def orders(self) -> tuple[str, ...]:
         return self.config.orders  # type: ignore[no-any-return]
 
-    def embed(self, tokens: Tensor, which: Tensor) -> Tensor:
-        """Tokens (B, Q) as vectors (B, Q, D), which also say the order (B,) if there are several."""
+    def embed(self, tokens: Tensor, which: Tensor, left: Tensor) -> Tensor:
+        """Tokens (B, Q) as vectors (B, Q, D), which also say the order (B,) if there are several, and with a countdown
+        how many insertions were `left` (B, Q) after each; GIVEN for what was there from the start."""
         vectors: Tensor = self.embedding(tokens)
+        if self.config.countdown:
+            vectors = vectors + self.countdown_embedding(left.clamp(GIVEN, self.config.count_head) - GIVEN)
         if len(self.config.orders) > 1:
             vectors = vectors + self.order_embedding(which)[:, None]
         return vectors
@@ -201,9 +212,8 @@ class InsNet(Generator):
             which=torch.full_like(canvas.length, prompt.order),
         )
         tokens = canvas.tokens.gather(1, order)
-        return self._encode(
-            state, tokens, offsets_of_order(order, torch.int32), torch.zeros_like(canvas.length), canvas
-        )
+        offsets, none = offsets_of_order(order, torch.int32), torch.zeros_like(canvas.length)
+        return self._encode(state, tokens, torch.full_like(tokens, GIVEN), offsets, none, canvas)
 
     def propose(self, state: State, choose: Choose) -> Edits:
         """Stop, or a token in every slot that is chosen; the mass of closed slots counts as stopping."""
@@ -282,17 +292,19 @@ class InsNet(Generator):
         slot, token = _left_to_right(edits)
         rank, offsets = insert_into_ranks(state.rank_of_step, start, slot, token != Edits.NOTHING)
         state = state.after(edits, apply(state.canvas, edits), rank_of_step=rank)
-        return self._encode(state, token.clamp_min(0), offsets, start, state.canvas)
+        left = state.constraints.insertions - state.inserted  # (B,): the same after each token of a round
+        return self._encode(state, token.clamp_min(0), left[:, None].expand_as(token), offsets, start, state.canvas)
 
     def _encode(
-        self, state: InsNetState, tokens: Tensor, offsets: Tensor, start: Tensor, canvas: Canvas
+        self, state: InsNetState, tokens: Tensor, left: Tensor, offsets: Tensor, start: Tensor, canvas: Canvas
     ) -> InsNetState:
-        """The state with new tokens (B, Q) encoded at entries `start`...; offsets (B, Q, K)."""
+        """The state with new tokens (B, Q), after which so many are `left` (B, Q), encoded at entries `start`...;
+        offsets (B, Q, K)."""
         used = min(int(start.max()) + tokens.shape[1], canvas.capacity)
         offsets = F.pad(offsets, (0, max(used - offsets.shape[2], 0)))[:, :, :used]
         append = Append(state.cache, start, used)
         encoded = self.encoder(
-            self.embed(tokens, state.which), offsets, append=append, position_keys=state.position_keys.tensor
+            self.embed(tokens, state.which, left), offsets, append=append, position_keys=state.position_keys.tensor
         )  # (B, Q, D)
         entry = start[:, None] + torch.arange(tokens.shape[1], device=start.device)  # (B, Q)
         for store, new in zip((state.left_half, state.right_half), self.slots.halves(encoded), strict=True):

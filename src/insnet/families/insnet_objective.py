@@ -122,7 +122,7 @@ class InsNetObjective:
         """What each row costs, its layers (B, T) given by step; None for one token a layer."""
         if layer is not None:
             order, layer = sort_by_layer(order, layer)
-        token_of_step, encoded = self._encode(batch, order, which)
+        token_of_step, encoded = self._encode(batch, order, which, layer)
         step = torch.arange(order.shape[1], device=order.device)[None, :]
         first = batch.given.sum(dim=1, keepdim=True) - 1  # (B, 1): row from which the first insertion is predicted
         decides = (step >= first) & (step < batch.lengths[:, None])  # (B, T): rows that decide whether to stop
@@ -219,11 +219,22 @@ class InsNetObjective:
             return {"stop": (count, decides & is_first)}
         return {"stop": (stop, decides), "count": (count + log_go, decides & (to_come > 0))}
 
-    def _encode(self, batch: TokenBatch, order: Tensor, which: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Tokens (B, T) and their encodings (B, T, D) in insertion order."""
+    def _encode(
+        self, batch: TokenBatch, order: Tensor, which: Tensor | None = None, layer: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Tokens (B, T) and their encodings (B, T, D) in insertion order, which layers (B, T) must be sorted by."""
         which = self.which(batch) if which is None else which
         token_of_step = batch.tokens.gather(1, order)
-        return token_of_step, self.model.encoder(self.model.embed(token_of_step, which), offsets_of_order(order))
+        vectors = self.model.embed(token_of_step, which, self._left_after_step(batch, order, layer))
+        return token_of_step, self.model.encoder(vectors, offsets_of_order(order))
+
+    def _left_after_step(self, batch: TokenBatch, order: Tensor, layer: Tensor | None) -> Tensor:
+        """How many insertions (B, T) are left once a token and, if there are layers, all of its layer are there; below
+        zero for what is given."""
+        step = torch.arange(order.shape[1], device=order.device).expand_as(order)
+        newest = step if layer is None else torch.searchsorted(layer, layer, right=True) - 1
+        left = (batch.lengths[:, None] - 1 - newest).clamp_min(0)
+        return left.masked_fill(step < batch.given.sum(dim=1, keepdim=True), -1)
 
 
 def _figures_of_layers(rows: RowLosses, is_layered: Tensor) -> dict[str, LossTerm]:
