@@ -1,7 +1,7 @@
 """A trained general model made ready for the shelf: python recipes/pack_general.py RUN TARGET [RESULT.json ...].
 
 Weights in eight bits, and a card with those scores of the results files that a card shows. Of the stopping rules
-compared in stopping_rules.json, the quantile whose texts are as long as the originals becomes the model's own.
+compared in stopping_rules.json, the best quantile whose texts are as long as the originals becomes the model's own.
 """
 
 import argparse
@@ -31,6 +31,7 @@ SHOWN = (
     "valid_loss", "valid_token", "valid_slot", "valid_count", "int8_minus_bf16", "bleu2", "bleu4", "nist4", "coverage",
     "length_ratio", "distinct2", "judge_ppl", "judge_ppl_reference",
 )  # fmt: skip
+LENGTH_TOLERANCE = 0.05
 GENERATION_FILE = "generation_config.json"
 
 
@@ -59,13 +60,13 @@ def main() -> None:
 
 
 def best_quantile(headline: dict[str, float]) -> float:
-    """The quantile of the count whose texts come closest to the length of the originals."""
-    ratios = {
-        int(match[1]) / 100: ratio
-        for name, ratio in headline.items()
-        if (match := re.fullmatch(r"length_ratio_counted_q(\d+)", name))
-    }
-    return min(ratios, key=lambda quantile: abs(ratios[quantile] - 1))
+    """The quantile of the count whose texts score best, among those that are as long as the originals, give or take
+    the 5% that are asked of a model; if there is none, the one that comes closest."""
+    quantiles = [int(match[1]) for name in headline if (match := re.fullmatch(r"length_ratio_counted_q(\d+)", name))]
+    misses = {quantile: abs(headline[f"length_ratio_counted_q{quantile}"] - 1) for quantile in quantiles}
+    right = [quantile for quantile, miss in misses.items() if miss <= LENGTH_TOLERANCE]
+    best = max(right, key=lambda q: headline[f"bleu4_counted_q{q}"]) if right else min(misses, key=misses.__getitem__)
+    return best / 100
 
 
 def set_quantile(path: Path, quantile: float) -> None:
