@@ -53,9 +53,9 @@ def page(
     numbers = " and ".join(map(str, STEP_BY_STEP))
     return f"""# What it writes
 
-Written by the model `{name}` ({parameters / 1e6:.1f} million parameters), seed {SEED}, the first draw of each: nothing
-was chosen, left out or mended. `python docs/write_samples.py --model {name}` makes this page again. What the texts say
-is invented.
+Written by the model `{name}` ({parameters / 1e6:.1f} million parameters), seed {SEED}, its first answer to each list: nobody
+chose, left out or mended any.{own_choice(model)} `python docs/write_samples.py --model {name}` makes this page again. What the
+texts say is invented.
 
 ## Forty keyword lists
 
@@ -88,6 +88,14 @@ def samples_table(results: Sequence[insnet.Result]) -> str:
         for number, result in enumerate(results, start=1)
     ]
     return "\n".join(["| | keywords | text |", "|---|---|---|", *rows])
+
+
+def own_choice(model: insnet.Model) -> str:
+    """What the model does of itself before it answers, as a sentence."""
+    config = model.generation
+    if config.candidates == 1:
+        return ""
+    return f" The model itself writes {config.candidates} candidates and keeps one (by {config.candidate_choice})."
 
 
 def steps_section(result: insnet.Result) -> str:
