@@ -53,9 +53,9 @@ def page(
     numbers = " and ".join(map(str, STEP_BY_STEP))
     return f"""# What it writes
 
-Written by the model `{name}` ({parameters / 1e6:.1f} million parameters), seed {SEED}, its first answer to each list: nobody
-chose, left out or mended any.{own_choice(model)} `python docs/write_samples.py --model {name}` makes this page again. What the
-texts say is invented.
+Written by the model `{name}` ({parameters / 1e6:.1f} million parameters), seed {SEED}, its first answer to each list:
+nobody chose, left out or mended any.{own_choice(model)}
+`python docs/write_samples.py --model {name}` makes this page again. What the texts say is invented.
 
 ## Forty keyword lists
 

@@ -24,7 +24,7 @@ SWITCHES = [
     {"noglobal": True},
     {"count_head": 6},
     {"count_head": 6, "length_conditioned": True},
-    {"count_head": 6, "length_conditioned": True, "countdown": True},
+    {"count_head": 6, "length_conditioned": True, "countdown": True, "slot_queries": True},
 ]
 TAUS = (-math.inf, 0.2, 1.0, math.inf)
 
@@ -64,6 +64,17 @@ def slot_vector(family, encoded, left, right, newest, to_come):
     if family.config.length_conditioned:
         told = told + family.count_embedding.weight[max(1, min(to_come, family.config.count_head))]
     return family.slots.norm(pair + told)
+
+
+def slot_preference(family, encoded, left, right, newest, to_come):
+    """What the newest token adds to one slot's logit."""
+    if not family.config.slot_queries:
+        return 0.0
+    told, queries = encoded[newest], family.slot_queries
+    if family.config.length_conditioned:
+        told = told + family.count_embedding.weight[max(1, min(to_come, family.config.count_head))]
+    key = queries.left_key(family.slots.left(encoded[left])) + queries.right_key(family.slots.right(encoded[right]))
+    return queries.query(told) @ key / math.sqrt(len(key))
 
 
 def token_log_prob(family, vector, token):
@@ -115,10 +126,11 @@ def nats_by_hand(family, tokens, order, layers):
         if not news:
             return nats
         reading = sorted(range(len(inserted)), key=lambda step: inserted[step])
-        vectors = [
-            slot_vector(family, encoded, left, right, -1, to_come) for left, right in itertools.pairwise(reading)
-        ]
-        scores = torch.stack([family.slot_head(vector)[0] for vector in vectors]).log_softmax(0)
+        slots = list(itertools.pairwise(reading))
+        vectors = [slot_vector(family, encoded, *slot, -1, to_come) for slot in slots]
+        preferred = [slot_preference(family, encoded, *slot, -1, to_come) for slot in slots]
+        logits = [family.slot_head(vector)[0] + extra for vector, extra in zip(vectors, preferred, strict=True)]
+        scores = torch.stack(logits).log_softmax(0)
         for place in news:
             slot = sum(other < place for other in inserted) - 1
             nats["slot"] -= float(scores[slot])

@@ -116,3 +116,8 @@ def test_a_text_is_the_same_alone_in_a_batch_and_after_saving(model, stopping, t
 def test_a_countdown_needs_a_length():
     with pytest.raises(ValueError, match="countdown tells tokens how much of a length is left"):
         InsNetConfig(vocabulary_size=20, count_head=5, countdown=True)
+
+
+def test_slot_queries_need_the_newest_token():
+    with pytest.raises(ValueError, match="slot_queries are asked by the newest token"):
+        InsNetConfig(vocabulary_size=20, slot_queries=True, noglobal=True)

@@ -30,7 +30,7 @@ from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, step_a
 from insnet.insertion.order import log_order_count, orders_of_name
 from insnet.layers.cache import KeyValueCache
 from insnet.layers.heads import TokenHead
-from insnet.layers.slots import SlotComposer
+from insnet.layers.slots import SlotComposer, SlotQueries
 from insnet.layers.transformer import Append, OffsetTransformer, TransformerShape, initialise
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS, UNK
@@ -66,6 +66,9 @@ class InsNetConfig:
     countdown: bool = False
     """Tell every inserted token, too, how many come after it, so that the encoder knows as well as the slots how much
     of the length is left; needs length_conditioned."""
+    slot_queries: bool = False
+    """Let the newest token, and the count if it is told, prefer some slots to others; in the paper they only add to
+    all slots alike."""
     truncated: bool = False
     """Ablation: clamp offsets to [-1, 1], so that only the direction is seen."""
     noglobal: bool = False
@@ -78,6 +81,8 @@ class InsNetConfig:
             raise ValueError(f"count_head is {self.count_head}; expected {least}")
         if self.countdown and not self.length_conditioned:
             raise ValueError("countdown tells tokens how much of a length is left; it needs length_conditioned")
+        if self.slot_queries and self.noglobal:
+            raise ValueError("slot_queries are asked by the newest token, which noglobal drops")
         if self.length_conditioned and self.noglobal:
             raise ValueError("length_conditioned tells slots their count beside the newest token, which noglobal drops")
         if self.vocabulary_size <= len(SPECIALS):
@@ -128,6 +133,8 @@ class InsNet(Generator):
         self.token_head = TokenHead(config.vocabulary_size, (UNK,), len(SPECIALS))
         self.slot_head = nn.Linear(config.width, 1, bias=False)  # w_o
         self.stop_head = nn.Linear(config.width, 1 + config.count_head)  # q, or the count of what is to come
+        if config.slot_queries:
+            self.slot_queries = SlotQueries(config.width)
         if config.length_conditioned:
             self.count_embedding = nn.Embedding(1 + config.count_head, config.width)
         if config.countdown:
@@ -318,8 +325,11 @@ class InsNet(Generator):
         slots = int(state.canvas.length.max()) - 1
         step = step_at_position(state.rank_of_step, state.canvas.length)[:, : slots + 1]  # (B, S + 1)
         left, right = take(state.left_half, step[:, :-1]), take(state.right_half, step[:, 1:])
-        vectors = self.slots.compose(left, right, self.told(state.last, self._to_come(state))[:, None])
+        last = self.told(state.last, self._to_come(state))
+        vectors = self.slots.compose(left, right, last[:, None])
         logits = at_least_float32(self.slot_head(vectors)[:, :, 0])
+        if self.config.slot_queries:
+            logits = logits + at_least_float32(self.slot_queries(left, right, last))
         logits = logits.masked_fill(~state.canvas.is_slot()[:, :slots], -math.inf)
         return vectors, logits.log_softmax(dim=1)
 

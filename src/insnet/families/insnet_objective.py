@@ -197,6 +197,10 @@ class InsNetObjective:
             rows = source[:, :, None].expand_as(right_neighbour)
             right_neighbour, is_slot = right_neighbour.gather(1, rows), is_slot.gather(1, rows)
         logits = self.model.slots.logits_of_all_steps(encoded, right_neighbour, self.model.slot_head.weight[0], last)
+        if self.model.config.slot_queries:
+            halves = self.model.slots.halves(encoded)
+            preferred = self.model.slot_queries.logits_of_all_steps(*halves, right_neighbour, last)
+            logits = logits + at_least_float32(preferred)
         is_slot[:, :, 0] = True  # in padded rows too, which have none and are not counted: no row may be empty
         logits = logits.masked_fill(~is_slot, -math.inf)
         left, _ = neighbours_of_step(order)
