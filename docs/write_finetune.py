@@ -26,6 +26,7 @@ from insnet.training.trainer import TrainingSummary
 
 RESULT = DOCS.parent / "benchmarks" / "results" / "finetune_domain.json"
 SENTENCES, HELD_OUT, SEED = 600, 100, 0
+TERMS = ("loss", "token", "slot", "stop", "count")  # of all figures on the lines set aside, those that are shown
 ORDERS = 8  # insertion orders behind the score of a sentence
 KEYWORDS = (
     ("bridge", "closed"), ("sailors", "barrels", "noon"), ("umbrella", "lighthouse"), ("boat", "harbour", "fog"),
@@ -179,9 +180,9 @@ def figures_table(tuning: Tuning, link: str) -> str:
         f"| {HELD_OUT} hidden notices, nats per token (a bound) | {tuning.before.nats_per_token:.2f} | "
         f"{tuning.after.nats_per_token:.2f} | {file} |"
     ]
-    for name, value in tuning.losses_before.items():
+    for name in (name for name in TERMS if name in tuning.losses_before):
         what = "lines set aside, loss: nats per insertion" if name == "loss" else f"of which {name}, nats per decision"
-        rows.append(f"| {what} | {value:.2f} | {tuning.losses_after[name]:.2f} | |")
+        rows.append(f"| {what} | {tuning.losses_before[name]:.2f} | {tuning.losses_after[name]:.2f} | |")
     return "\n".join(rows)
 
 
