@@ -22,14 +22,15 @@ LIMITS = (
     "kept.",
     'Rare words it makes up from pieces may not exist ("Büningtau"); yours are kept letter by letter.',
     "English only. Other languages and scripts are kept as keywords, but the text around them makes little sense.",
-    "`valid_*` are nats per decision on 2,150 sentences held out of the same sources, the length being decided once a "
-    "sentence; `int8_minus_bf16` is what storing the weights in eight bits costs, in nats an insertion.",
+    "`valid_*` are nats per decision on 2,150 sentences held out of the same sources, in both orders as in training, the "
+    "length (`valid_stop`) being decided once a sentence; `int8_minus_bf16` is what storing the weights in eight bits costs, in nats an insertion.",
     "The other scores are from 1,000 Wikipedia sentences it has not seen, four keywords each; `judge_ppl` is the "
     "perplexity of the texts to SmolLM2-135M, `judge_ppl_reference` that of the originals.",
 )
 SHOWN = (
-    "valid_loss", "valid_token", "valid_slot", "valid_count", "int8_minus_bf16", "bleu2", "bleu4", "nist4", "coverage",
-    "length_ratio", "distinct2", "judge_ppl", "judge_ppl_reference",
+    "valid_loss", "valid_token", "valid_slot", "valid_stop", "valid_left_to_right_loss", "valid_random_words_loss",
+    "int8_minus_bf16", "bleu2", "bleu4", "nist4", "coverage", "length_ratio", "distinct2", "judge_ppl",
+    "judge_ppl_reference",
 )  # fmt: skip
 LENGTH_TOLERANCE = 0.05
 GENERATION_FILE = "generation_config.json"
