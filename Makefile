@@ -43,10 +43,10 @@ $(DEV): $(REQUIREMENTS) | $(CORE)
 demo: $(CORE)  ## install the core and watch the shipped model write
 	@set -e; run() { printf '\n$$ %s\n' "$$*"; "$(BIN)/$$@"; }; \
 	run insnet models; \
-	run insnet generate castle built king --seed 3; \
-	run insnet generate train delayed snow -n 2 --seed 1; \
+	run insnet generate castle built king --seed 1; \
+	run insnet generate train delayed snow --seed 1; \
 	run insnet generate village river --mode parallel --watch --seed 1; \
-	run insnet infill "In the ___, the town was ___ by the ___ army." --seed 2
+	run insnet infill "In the ___, the town was ___ by the ___ army." -n 2 --seed 2
 
 judge: $(CORE)  ## install the judge of insnet evaluate --judge
 	@$(PIP) -e ".[judge]"
