@@ -26,10 +26,10 @@ def batch_of(rows):
     return TokenBatch.of([SENTENCES[row] for row in rows], starts_word=starts_word, given=given, seeds=rows, pad_to=10)
 
 
-def double_model(family):
+def double_model(family, **options):
     torch.manual_seed(0)
     kind = FAMILIES[family]
-    return kind(kind.Config(vocabulary_size=20, width=16, layers=1, heads=2, dropout=0.0)).double()
+    return kind(kind.Config(vocabulary_size=20, width=16, layers=1, heads=2, dropout=0.0, **options)).double()
 
 
 def gradients(family, groups):
@@ -120,15 +120,17 @@ def test_biases_and_norms_do_not_decay():
 
 
 LAYERED = ObjectiveConfig((1.0, -math.inf, math.inf))
+TOLD = {"count_head": 9, "length_conditioned": True, "countdown": True, "slot_queries": True}
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @pytest.mark.parametrize(
-    ("family", "objective"), [*((name, ObjectiveConfig()) for name in FAMILIES), ("insnet", LAYERED)]
+    ("family", "objective", "options"),
+    [*((name, ObjectiveConfig(), {}) for name in FAMILIES), ("insnet", LAYERED, {}), ("insnet", LAYERED, TOLD)],
 )
-def test_compiling_changes_no_loss(family, objective, label_smoothing, monkeypatch):
+def test_compiling_changes_no_loss(family, objective, options, label_smoothing, monkeypatch):
     """The backend traces forward and backward as inductor would, without its minutes of code generation."""
-    model, other = double_model(family), double_model(family)
+    model, other = double_model(family, **options), double_model(family, **options)
     monkeypatch.setattr(model, "compile_for_training", partial(model.compile_for_training, backend="aot_eager"))
     compiled = SummedLosses(model, objective=objective, label_smoothing=label_smoothing, compile_losses=True, shapes=40)
     plain = SummedLosses(other, objective=objective, label_smoothing=label_smoothing)
