@@ -73,3 +73,15 @@ def test_this_machines_latencies_stand_beside_anothers(figure):
     assert detail["taken_from"].keys() == {"latency_ratio_batch1"}
     with pytest.raises(ValueError, match="latency_ratio_batch1 would be there twice"):
         measure(model, task, ParallelSpeedConfig(**sizes), {}, others=[other], on_written=pytest.fail)
+
+
+def test_a_texts_candidates_are_timed_in_one_batch(monkeypatch):
+    model = small_model("insnet", "word", generation={"stopping": "sampled", "max_tokens": 6, "candidates": 3})
+    task = Task("tour", "valid", LINES[:2], [line.split()[:2] for line in LINES[:2]])
+    asked = []
+    generate = model.generate_batch
+    monkeypatch.setattr(
+        model, "generate_batch", lambda lists, **o: asked.append((len(lists), o["batch_size"])) or generate(lists, **o)
+    )
+    measure(model, task, ParallelSpeedConfig((1, 2), texts=1, rounds=1, warmup=0), {})
+    assert set(asked[2:]) == {(1, 3), (2, 6)}  # after the two that quality is read from

@@ -111,7 +111,8 @@ def _timed(
     batches = [lists[first : first + batch] for first in range(0, len(lists), batch)]
 
     def call(mode: str) -> Callable[[], list[list[Result]]]:
-        options: dict[str, Any] = {"seed": config.seed, "batch_size": batch, **modes[mode]}
+        rows = batch * model.job(**modes[mode]).config.candidates  # a text's candidates are written at the same time
+        options: dict[str, Any] = {"seed": config.seed, "batch_size": rows, **modes[mode]}
         return lambda: [model.generate_batch(each, **options) for each in batches]
 
     timings = time_in_turns(
