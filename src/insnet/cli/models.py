@@ -4,9 +4,11 @@ from dataclasses import asdict
 
 from insnet.cli import options, terminal
 
+MOST_TELLING = ("bleu4", "coverage", "length_ratio", "judge_ppl")
+
 
 def models(as_json: options.JsonOption = False) -> None:
-    """List the installed models, with size, data, licence and scores."""
+    """List the installed models, with size, data, licence and some scores; --json and their cards tell all."""
     from insnet.shelf import models as installed
 
     cards = installed()
@@ -28,6 +30,11 @@ def models(as_json: options.JsonOption = False) -> None:
             f"{card.size_bytes / 1e6:.1f} MB",
             card.data,
             card.licence,
-            ", ".join(f"{name} {value:g}" for name, value in card.scores.items()),
+            ", ".join(f"{name} {value:.3g}" for name, value in _most_telling(card.scores).items()),
         )
     Console(highlight=False).print(table)
+
+
+def _most_telling(scores: dict[str, float]) -> dict[str, float]:
+    """Those that fit into a table, or all of a model that has none of them."""
+    return {name: scores[name] for name in MOST_TELLING if name in scores} or scores
