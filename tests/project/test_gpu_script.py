@@ -90,6 +90,11 @@ def test_a_finished_job_is_left_alone_and_a_packed_model_can_be_started_from(mac
     before = read_metrics(machine.folder / "runs" / "tour")
     assert "==" not in machine.gpu("run", "out", "0.03", "recipes/tour.toml", **how)
     assert read_metrics(machine.folder / "runs" / "tour") == before and machine.out("out") == ["reports.tar.xz"]
+    with (machine.folder / "out" / "more").open("wb") as large:
+        large.truncate(64 * 2**20)  # takes no space, and is all that comes back
+    with pytest.raises(AssertionError, match="holds more than comes back"):
+        machine.gpu("run", "out", "0.03", "recipes/tour.toml", **how)
+    (machine.folder / "out" / "more").unlink()
     machine.gpu("pack", "runs/tour")
     shutil.rmtree(machine.folder / "runs")
     machine.gpu("run", "out", "1", f"recipes/tour_layered.toml@tour:0.01 {TWO_LAYERS} train.updates=2", **how)

@@ -194,3 +194,12 @@ def test_the_committed_page_shows_the_committed_figures():
     shown = [f"{headline[f'held_out_nats_per_token_{when}']:.2f}" for when in ("before", "after")]
     assert any(row[1:3] == shown for row in rows_of(page))
     assert all(any(after == row[-1] for row in rows_of(page)) for after in result["after"]["texts"])
+
+
+def test_the_pages_show_every_figure_and_no_other() -> None:
+    shown = [
+        name
+        for page in DOCS.glob("*.md")
+        for name in re.findall(r"!\[[^\]]+\]\(figures/([^)]+)\)", page.read_text(encoding="utf-8"))
+    ]
+    assert sorted(set(shown)) == sorted(path.name for path in (DOCS / "figures").iterdir())

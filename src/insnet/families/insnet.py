@@ -23,7 +23,7 @@ from insnet.families.generator import (
     initial_counters,
     sentence_of_batch,
 )
-from insnet.families.insnet_objective import InsNetObjective, at_least_float32, take
+from insnet.families.insnet_objective import GIVEN, InsNetObjective, at_least_float32, take
 from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import Constraints
 from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, step_at_position
@@ -35,7 +35,6 @@ from insnet.layers.transformer import Append, OffsetTransformer, TransformerShap
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS, UNK
 
-GIVEN = -1  # how many insertions are left after a token that was not inserted
 _NEVER = -1e4  # the log-probability of what a model that was told its length does not do; finite, so that it prints
 
 

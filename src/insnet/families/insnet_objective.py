@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from insnet.families.insnet import InsNet
 
 
+GIVEN = -1  # how many insertions are left after a token that was not inserted
+
+
 @dataclass(frozen=True)
 class RowLosses:
     """What each row costs."""
@@ -233,12 +236,12 @@ class InsNetObjective:
         return token_of_step, self.model.encoder(vectors, offsets_of_order(order))
 
     def _left_after_step(self, batch: TokenBatch, order: Tensor, layer: Tensor | None) -> Tensor:
-        """How many insertions (B, T) are left once a token and, if there are layers, all of its layer are there; below
-        zero for what is given."""
+        """How many insertions (B, T) are left once a token and, if there are layers, all of its layer are there; GIVEN
+        for what was there from the start."""
         step = torch.arange(order.shape[1], device=order.device).expand_as(order)
         newest = step if layer is None else torch.searchsorted(layer, layer, right=True) - 1
         left = (batch.lengths[:, None] - 1 - newest).clamp_min(0)
-        return left.masked_fill(step < batch.given.sum(dim=1, keepdim=True), -1)
+        return left.masked_fill(step < batch.given.sum(dim=1, keepdim=True), GIVEN)
 
 
 def _figures_of_layers(rows: RowLosses, is_layered: Tensor) -> dict[str, LossTerm]:
