@@ -75,6 +75,25 @@ def test_offset_attention_equals_the_equation(reach):
     torch.testing.assert_close(found, slow_offset_attention(module, hidden, offsets), rtol=0, atol=1e-12)
 
 
+@torch.no_grad()
+def test_what_all_offsets_have_in_common_costs_no_precision():
+    """A large weight of the slowest cosine, nearly the same for all offsets, is nothing to a softmax: with 16-bit
+    products it must not drown what tells offsets apart."""
+    module = shaken(OffsetAttention(WIDTH, HEADS, 0.0)).float()
+    hidden = torch.randn(2, TOKENS, WIDTH)
+    offsets = offsets_of_order(ORDER).long()
+    hides = torch.ones(1, TOKENS, TOKENS, dtype=torch.bool).triu(1)
+
+    def attended():
+        with torch.autocast("cpu", torch.bfloat16):
+            keys = module.position_keys(sinusoids_of_offsets(TOKENS - 1, WIDTH, hidden))
+            return module(hidden, offsets + TOKENS - 1, hides, keys).float()
+
+    before = attended()
+    module.position.weight[:, -1] += 256
+    torch.testing.assert_close(attended(), before, rtol=0, atol=0.2)
+
+
 def encoder(truncated=False):
     return shaken(OffsetTransformer(TransformerShape(WIDTH, 2, HEADS, 0.0), truncated=truncated))
 
