@@ -133,8 +133,8 @@ def rotation_of_positions(positions: Tensor, head_width: int, dtype: torch.dtype
 def sinusoids_of_offsets(reach: int, width: int, like: Tensor) -> Tensor:
     """Sines and cosines (R, D) of the offsets from -reach to +reach, less those of offset 0; index by adding `reach`.
 
-    What all offsets have in common adds the same to all keys and is nothing to a softmax, so nothing holds it back: left
-    in, it grew to hundreds of times the differences, which 16-bit products then rounded away, and training diverged.
+    What all offsets have in common adds the same to all keys and is nothing to a softmax, so nothing holds it back:
+    left in, it grew to hundreds of times the differences, which 16 bits then rounded away, and training diverged.
     """
     offset = torch.arange(-reach, reach + 1, device=like.device, dtype=torch.float64)
     angle = offset[:, None] * _frequencies(width, like.device)  # (R, D/2)
