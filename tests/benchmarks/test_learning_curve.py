@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from insnet.benchmarks.learning_curve import draw, in_windows, measure, panels_of
+from insnet.benchmarks.learning_curve import (
+    draw,
+    draw_together,
+    in_windows,
+    measure,
+    measure_together,
+    panels_of,
+)
 from insnet.training.metrics import METRICS_FILE
 
 
@@ -92,6 +99,22 @@ def test_merging_layers_and_both_likelihoods_are_drawn(tmp_path):
     assert all(f"<!-- {label} -->" in svg for label in labels)
     draw({**detail, "windows": [{"update": 1, "loss": 1.0}]}, tmp_path / "one.png")
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_several_runs_are_told_apart_by_their_folders(tmp_path):
+    pytest.importorskip("matplotlib")
+    steady, jumping = tmp_path / "steady", tmp_path / "jumping"
+    for folder, losses in ((steady, [4.0] * 10 + [3.0] * 10), (jumping, [4.0] * 10 + [7.0] * 10)):
+        folder.mkdir()
+        write(folder, losses)
+    headline, detail = measure_together([steady, jumping], windows=2)
+    assert (headline["steady_valid_loss"], headline["jumping_valid_loss"]) == (4.0, 5.0)
+    assert (headline["steady_largest_rise"], headline["jumping_largest_rise"]) == (0.0, 3.0)
+    draw_together(detail["runs"], tmp_path / "both.svg")
+    svg = (tmp_path / "both.svg").read_text()
+    assert all(f"<!-- {label} -->" in svg for label in ("steady", "jumping", "gradient norm"))
+    with pytest.raises(ValueError, match="two runs are called steady"):
+        measure_together([steady, steady])
 
 
 def test_a_folder_without_a_curve_is_refused(tmp_path):

@@ -1,10 +1,12 @@
 """How a run learned: its metrics in windows of updates, as numbers and as a drawing, and whether it ever jumped.
 
-Of a run that learns to share steps (section 3.3), also how its layers merge and what that does to the likelihood.
+Of a run that learns to share steps (section 3.3), also how its layers merge and what that does to the likelihood. Of
+several runs, what tells them apart.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -43,6 +45,18 @@ def measure(run: str | Path, *, windows: int = 100) -> tuple[dict[str, float], d
     return headline, {"model": _shape(Path(run)), "windows": smooth, "valid": valid}
 
 
+def measure_together(runs: Sequence[str | Path], *, windows: int = 100) -> tuple[dict[str, float], dict[str, Any]]:
+    """The headline (NAME_valid_loss, ...; NAME being a run's folder) and the curves of several runs."""
+    names = [Path(run).name for run in runs]
+    if len(set(names)) < len(names):
+        raise ValueError(
+            f"two runs are called {next(n for n in names if names.count(n) > 1)}: rename one of the folders"
+        )
+    measured = {name: measure(run, windows=windows) for name, run in zip(names, runs, strict=True)}
+    headline = {f"{name}_{key}": value for name, (found, _) in measured.items() for key, value in found.items()}
+    return headline, {"runs": {name: detail for name, (_, detail) in measured.items()}}
+
+
 def _movements(valid: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Where layers and likelihoods stood at the first evaluation and at the last."""
     moved: dict[str, float] = {}
@@ -63,15 +77,8 @@ def in_windows(lines: Sequence[Mapping[str, float]], windows: int) -> list[Row]:
 def draw(detail: Mapping[str, Any], path: str | Path) -> None:
     """The curves as a picture: every loss while learning, and on the valid split; of layers, how they merge, and both
     likelihoods in one panel."""
-    import matplotlib
-
-    matplotlib.use("svg" if str(path).endswith(".svg") else "agg")
-    import matplotlib.pyplot as plt
-
     panels = panels_of(detail["windows"])
-    with plt.rc_context({"svg.hashsalt": "insnet", "font.size": 9}):
-        size = (2.6 * len(panels), 2.4)
-        figure, [axes] = plt.subplots(1, len(panels), figsize=size, layout="constrained", squeeze=False)
+    with _panels(len(panels), path) as axes:
         for axis, (title, names) in zip(axes, panels.items(), strict=True):
             for number, name in enumerate(names):
                 told = f", {name.removesuffix('_loss')}" if len(names) > 1 else ""
@@ -82,6 +89,34 @@ def draw(detail: Mapping[str, Any], path: str | Path) -> None:
             axis.set(title=title, xlabel="update", ylabel="" if names == (_LAYERS,) else "nats")
             if axis is axes[-1] or len(names) > 1:
                 axis.legend(frameon=False, fontsize=7)
+
+
+def draw_together(details: Mapping[str, Mapping[str, Any]], path: str | Path) -> None:
+    """Several runs, by name, as a picture: losses while learning and on the valid split, and the size of gradients, by
+    which a run that diverges is known early."""
+    with _panels(3, path) as [learned, valid, gradients]:
+        for name, detail in details.items():
+            learned.plot(*_points(detail["windows"], "loss"), linewidth=1, label=name)
+            valid.plot(*_points(detail["valid"], f"{_VALID}loss"), "o-", linewidth=1, markersize=3, label=name)
+            gradients.plot(*_points(detail["windows"], "gradient_norm"), linewidth=1, label=name)
+        learned.set(title="training loss", xlabel="update", ylabel="nats")
+        valid.set(title="valid loss", xlabel="update", ylabel="nats")
+        gradients.set(title="gradient norm", xlabel="update", yscale="log")
+        learned.legend(frameon=False, fontsize=7)
+
+
+@contextmanager
+def _panels(number: int, path: str | Path) -> Iterator[list[Any]]:
+    """Axes side by side, which become a picture once something is drawn into them; the same bytes each time."""
+    import matplotlib
+
+    matplotlib.use("svg" if str(path).endswith(".svg") else "agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context({"svg.hashsalt": "insnet", "font.size": 9}):
+        size = (2.6 * number, 2.4)
+        figure, [axes] = plt.subplots(1, number, figsize=size, layout="constrained", squeeze=False)
+        yield list(axes)
         figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
         plt.close(figure)
 
