@@ -64,11 +64,15 @@ def autoregressive_in_one_pass(family, tokens, order, given_count, plan):
 ONE_PASS = {"insnet": insnet_in_one_pass, "autoregressive": autoregressive_in_one_pass}
 
 
-def trajectories(model, seed):
-    """Four sentences with some words given: tokens, flags, order."""
+SHORT, LONG = 14, 70
+"""Tokens of a text: fewer than a cache begins with, and so many that it must grow twice."""
+
+
+def trajectories(model, seed, longest):
+    """Four texts with some words given: tokens, flags, order."""
     rng = random.Random(seed)
-    for line in LINES[seed : seed + 4]:
-        tokens = model.tokenizer.encode(line)[:14]
+    for first in range(seed, seed + 4):
+        tokens = model.tokenizer.encode(" ".join(LINES[first:] + LINES[:first]))[: longest - first]
         given = [rng.random() < 0.3 for _ in tokens]
         yield tokens, given, order_of(len(tokens), given, rng, left_to_right=not model.family.traits.keeps_keywords)
 
@@ -81,8 +85,8 @@ def test_cached_decoding_equals_the_one_pass_encoding(family_name, kind, switch)
     assert family_name in ONE_PASS, f"write what {family_name} computes in training, for one sentence"
     model = small_model(family_name, kind, **switch)
     keeps = model.family.traits.keeps_keywords
-    for seed in range(2):
-        rows = list(trajectories(model, seed))
+    for seed, longest in enumerate((SHORT, LONG)):
+        rows = list(trajectories(model, seed, longest))
         plans = [[t for t, flag in zip(tokens, given, strict=True) if flag] for tokens, given, _ in rows]
         counts = [len(plan) if keeps else 0 for plan in plans]
         orders = [order if keeps else [0, len(t) + 1, *range(1, len(t) + 1)] for t, _, order in rows]
@@ -91,7 +95,7 @@ def test_cached_decoding_equals_the_one_pass_encoding(family_name, kind, switch)
             list(ONE_PASS[family_name](model.family, tokens, order, count, plan))
             for (tokens, _, _), order, count, plan in zip(rows, orders, counts, plans, strict=True)
         ]
-        state = start(model, plans, room=24)
+        state = start(model, plans, room=longest + 10)
         for step in range(max(map(len, plays)) + 1):
             offered = offers(model.family, state)
             for row, play in enumerate(plays):

@@ -11,7 +11,7 @@ from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.lengths import rehearsed, repeat_rows
 from insnet.decoding.loop import decode
-from insnet.decoding.truncation import draw, keep_min_p, keep_top_k, keep_top_mass, keep_typical
+from insnet.decoding.truncation import draw, keep_min_p, keep_top_k, keep_top_mass, keep_typical, likeliest
 from insnet.families.generator import State, initial_counters
 from insnet.insertion.canvas import Edits
 from insnet.insertion.constraints import Lexicon
@@ -67,6 +67,20 @@ def slow_top_mass(row, mass):
 def test_keep_top_k_equals_a_slow_twin(k):
     log_probs = distributions()
     assert keep_top_k(log_probs, k).tolist() == [slow_top_k(row, k) for row in log_probs.tolist()]
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 7, 30])
+def test_the_likeliest_are_what_keep_top_k_keeps(k):
+    """Also of equals, and where fewer than k have any probability."""
+    torch.manual_seed(0)
+    log_probs = torch.randint(-4, 0, (40, 20)).double()  # many equals
+    log_probs[::2] += torch.rand(20, 20)  # and none
+    log_probs[::3] = log_probs[::3].masked_fill(torch.rand(14, 20) < 0.8, -math.inf)
+    values, index = likeliest(log_probs, k)
+    assert (index.diff(dim=1) > 0).all()
+    assert torch.equal(values, log_probs.gather(1, index))
+    found = torch.full_like(log_probs, -math.inf).scatter(1, index, values)
+    assert torch.equal(found, keep_top_k(log_probs, k))
 
 
 def test_keep_top_k_keeps_the_first_of_equals():

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.rounds import Room, settle, slots_of_round
-from insnet.decoding.truncation import draw, keep_min_p, keep_top_k, keep_top_mass, keep_typical
+from insnet.decoding.truncation import draw, keep_min_p, keep_top_mass, keep_typical, likeliest
 from insnet.families.generator import State
 from insnet.insertion.canvas import INSERTED, Edits
 from insnet.insertion.constraints import (
@@ -83,16 +83,18 @@ class Chooser:
         forbidden = state.constraints.forbidden
         log_probs = log_probs.masked_fill(~allowed_tokens(state.canvas, slot, self.lexicon, forbidden), -math.inf)
         log_probs = self._without_repetitions(state, slot, log_probs) / self.config.temperature
+        log_probs, choices = likeliest(log_probs, self.config.top_k)  # (B, K) each
         log_probs = self._truncated(log_probs)
         counters = (state.seeds, state.step, slot) if self.is_parallel else (state.seeds, state.step)
-        token = draw(log_probs, uniform(_TOKEN_NOISE, *counters))
+        chosen = draw(log_probs, uniform(_TOKEN_NOISE, *counters))
+        token = choices.gather(1, chosen[:, None])[:, 0]
         return token.where(log_probs.isfinite().any(dim=1), Edits.NOTHING)
 
     def _truncated(self, log_probs: Tensor) -> Tensor:
-        """What is left (B, V) of the tokens; each cut sees what the one before it left."""
+        """What is left (B, K) of the likeliest tokens; each cut sees what the one before it left."""
         config = self.config
-        log_probs = keep_top_mass(keep_top_k(log_probs, config.top_k), config.top_p)
-        return keep_typical(keep_min_p(log_probs, config.min_p), config.typical_p)
+        log_probs = keep_min_p(keep_top_mass(log_probs, config.top_p), config.min_p)
+        return keep_typical(log_probs, config.typical_p)
 
     def settle(self, state: State, slot: Tensor, token: Tensor, log_prob: Tensor) -> Tensor:
         """The tokens (B, E) that may go in together."""

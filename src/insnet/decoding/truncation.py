@@ -30,6 +30,19 @@ def keep_top_k(log_probs: Tensor, k: int) -> Tensor:
     return log_probs.masked_fill(~is_kept, -math.inf)
 
 
+def likeliest(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row (B, K) and where they stand (B, K), by index; 0 takes all. What `keep_top_k` keeps, for
+    work that need not look at the rest: a vocabulary has thousands of choices."""
+    if k == 0 or k >= log_probs.shape[1]:
+        return log_probs, torch.arange(log_probs.shape[1], device=log_probs.device).expand_as(log_probs)
+    found = log_probs.topk(k, dim=1)
+    smallest = found.values[:, -1:]
+    if bool((((log_probs >= smallest).sum(dim=1) > k) & smallest[:, 0].isfinite()).any()):  # equals: see keep_top_k
+        found = keep_top_k(log_probs, k).topk(k, dim=1)
+    index = found.indices.sort(dim=1).values
+    return log_probs.gather(1, index), index
+
+
 def keep_top_mass(log_probs: Tensor, mass: float) -> Tensor:
     """The smallest set of each row that holds `mass` of it; the rest is set to -inf."""
     return log_probs if mass >= 1 else _keep_mass(log_probs, mass, -log_probs)

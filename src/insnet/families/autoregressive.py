@@ -22,7 +22,7 @@ from insnet.families.generator import (
     initial_counters,
 )
 from insnet.insertion.canvas import INSERTED, Canvas, Edits, apply
-from insnet.layers.cache import KeyValueCache
+from insnet.layers.cache import KeyValueCache, entries_for
 from insnet.layers.heads import TokenHead
 from insnet.layers.transformer import Append, RotaryTransformer, TransformerShape, initialise
 from insnet.text.batching import TokenBatch
@@ -127,7 +127,7 @@ class Autoregressive(Generator):
         if self.config.plan:
             plan = _plan(canvas.tokens, canvas.origin != INSERTED)
         rows, shape, like = len(plan), self.config.shape(), self.embedding.weight
-        entries = plan.shape[1] + canvas.capacity + 1
+        entries = entries_for(plan.shape[1])
         state = AutoregressiveState(
             canvas=_empty_like(canvas),
             constraints=replace(
@@ -172,7 +172,8 @@ class Autoregressive(Generator):
 
     def _encode(self, state: AutoregressiveState, tokens: Tensor, count: Tensor) -> AutoregressiveState:
         """The state with the first `count` (B,) of the new tokens (B, Q) encoded."""
-        used = min(int(state.cached.max()) + tokens.shape[1], state.cache.keys.shape[3] - 1)
+        used = int(state.cached.max()) + tokens.shape[1]
+        state = replace(state, cache=state.cache.with_room(used))
         hidden = self.decoder(self.embedding(tokens), append=Append(state.cache, state.cached, used))
         index = (count - 1).clamp_min(0)[:, None, None].expand(-1, 1, hidden.shape[2])
         last = torch.where((count > 0)[:, None], hidden.gather(1, index)[:, 0], state.last)

@@ -28,7 +28,7 @@ from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import Constraints
 from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, step_at_position
 from insnet.insertion.order import log_order_count, orders_of_name
-from insnet.layers.cache import KeyValueCache
+from insnet.layers.cache import KeyValueCache, entries_for, with_room
 from insnet.layers.heads import TokenHead
 from insnet.layers.slots import SlotComposer, SlotQueries
 from insnet.layers.transformer import Append, OffsetTransformer, TransformerShape, initialise
@@ -202,7 +202,7 @@ class InsNet(Generator):
         given = order.shape[1]
         like = self.embedding.weight
         shape = self.config.shape()
-        entries = capacity + 1  # the last takes what rows without an edit would write
+        entries = entries_for(given)
         cache = KeyValueCache.empty(rows, shape.layers, shape.heads, entries, shape.width // shape.heads, like)
         half = like.new_zeros(rows, entries, shape.width // 2)
         state = InsNetState(
@@ -214,7 +214,7 @@ class InsNet(Generator):
             left_half=half,
             right_half=half.clone(),
             last=like.new_zeros(rows, shape.width),
-            position_keys=Shared(self.encoder.position_keys(capacity, like)),
+            position_keys=Shared(self.encoder.position_keys(entries, like)),
             which=torch.full_like(canvas.length, prompt.order),
         )
         tokens = canvas.tokens.gather(1, order)
@@ -307,6 +307,7 @@ class InsNet(Generator):
         """The state with new tokens (B, Q), after which so many are `left` (B, Q), encoded at entries `start`...;
         offsets (B, Q, K)."""
         used = min(int(start.max()) + tokens.shape[1], canvas.capacity)
+        state = self._with_room(state, used)
         offsets = F.pad(offsets, (0, max(used - offsets.shape[2], 0)))[:, :, :used]
         append = Append(state.cache, start, used)
         encoded = self.encoder(
@@ -314,10 +315,23 @@ class InsNet(Generator):
         )  # (B, Q, D)
         entry = start[:, None] + torch.arange(tokens.shape[1], device=start.device)  # (B, Q)
         for store, new in zip((state.left_half, state.right_half), self.slots.halves(encoded), strict=True):
-            store.scatter_(1, entry.clamp_max(canvas.capacity)[:, :, None].expand_as(new), new)
+            store.scatter_(1, entry.clamp_max(store.shape[1] - 1)[:, :, None].expand_as(new), new)
         newest = canvas.length - start - 1  # (B,): index of the row's newest token, -1 if it got none
         last = encoded.gather(1, newest.clamp_min(0)[:, None, None].expand(-1, 1, encoded.shape[2]))[:, 0]
         return replace(state, last=torch.where((newest >= 0)[:, None], last, state.last))
+
+    def _with_room(self, state: InsNetState, tokens: int) -> InsNetState:
+        """The state with stores for so many tokens a row."""
+        keys = state.position_keys
+        if keys.tensor.shape[3] // 2 < self.encoder.reach(tokens):
+            keys = Shared(self.encoder.position_keys(entries_for(tokens), state.last))
+        return replace(
+            state,
+            cache=state.cache.with_room(tokens),
+            left_half=with_room(state.left_half, tokens),
+            right_half=with_room(state.right_half, tokens),
+            position_keys=keys,
+        )
 
     def _slots(self, state: InsNetState) -> tuple[Tensor, Tensor]:
         """Every slot's vector (B, S, D) and log-probability (B, S), in reading order."""

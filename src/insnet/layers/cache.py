@@ -1,12 +1,31 @@
-"""Keys and values of tokens already encoded.
+"""Keys and values of tokens already encoded, in stores that are about as long as the texts.
 
-Shapes: B rows, N layers, H heads, C capacity, D/H head width, Q new tokens.
+Shapes: B rows, N layers, H heads, C entries, D/H head width, Q new tokens.
 """
 
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+
+_STEP = 32  # entries that a store grows by: few, since all rows of the longest text's length are stored and copied
+
+
+def entries_for(tokens: int) -> int:
+    """How many entries a store for so many tokens has, the last of them a waste bin for rows that are full.
+
+    >>> entries_for(31), entries_for(32)
+    (32, 64)
+    """
+    return (tokens // _STEP + 1) * _STEP
+
+
+def with_room(store: Tensor, tokens: int) -> Tensor:
+    """A store (..., C, W) for so many tokens: this one, or a longer copy."""
+    if tokens < store.shape[-2]:
+        return store
+    return F.pad(store, (0, 0, 0, entries_for(tokens) - store.shape[-2]))
 
 
 @dataclass(frozen=True)
@@ -19,10 +38,14 @@ class KeyValueCache:
     """(B, N, H, C, D/H)"""
 
     @classmethod
-    def empty(cls, rows: int, layers: int, heads: int, capacity: int, head_width: int, like: Tensor) -> "KeyValueCache":
-        """Room for `capacity` tokens a row, of `like`'s type and device."""
-        shape = (rows, layers, heads, capacity, head_width)
+    def empty(cls, rows: int, layers: int, heads: int, entries: int, head_width: int, like: Tensor) -> "KeyValueCache":
+        """So many entries a row, of `like`'s type and device."""
+        shape = (rows, layers, heads, entries, head_width)
         return cls(like.new_zeros(shape), like.new_zeros(shape))
+
+    def with_room(self, tokens: int) -> "KeyValueCache":
+        """A cache for so many tokens a row: this one, or a longer copy."""
+        return KeyValueCache(with_room(self.keys, tokens), with_room(self.values, tokens))
 
     def append(self, layer: int, keys: Tensor, values: Tensor, start: Tensor, used: int) -> tuple[Tensor, Tensor]:
         """The first `used` keys and values of `layer`, after writing new ones (B, H, Q, D/H) at `start` (B,).
