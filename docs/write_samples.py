@@ -119,7 +119,9 @@ def degrees_section(model: insnet.Model, name: str, lists: Sequence[list[str]], 
     models = {name: model, **{folder: insnet.load(folder, device="cpu") for folder in folder_of_tau.values()}}
     tables = [degrees_table(points, models.__getitem__, lists[number - 1]) for number in SEVERAL_A_ROUND]
     numbers = " and ".join(map(str, SEVERAL_A_ROUND))
-    how = "one model for each tolerance τ, with the paper's top-k" if folder_of_tau else "the same model all the time"
+    how = "the same model all the time"
+    if folder_of_tau:
+        how = f"below `{name}` one model for each tolerance τ, with the paper's top-k; only `{name}` ships"
     text = (
         f"Numbers {numbers} again, from one word a round to many ({how}). The number behind a word is the round that "
         "it came in; required words are bold."

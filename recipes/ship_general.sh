@@ -3,7 +3,8 @@
 #   recipes/ship_general.sh measure RUN    results files: stopping rules, losses in few bits, quality, insertion order
 #   recipes/ship_general.sh curves RUN...  learning curves of the runs that led to it, as NAME_training.json and drawings
 #   recipes/ship_general.sh pack RUN       the model on the shelf, its card filled from them
-#   recipes/ship_general.sh pages          what README and docs show of it, fine-tuning included
+#   recipes/ship_general.sh pages [TAU=RUN...]  what README and docs show of it, fine-tuning included; beside it models
+#                                          of other tolerances (general_layered.toml with --set objective.tau=[TAU])
 # Each starts from a clean checkout with the data of `recipes/data.py` and `insnet prepare recipes/general.toml`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -39,11 +40,11 @@ pack() {
 
 pages() {
     "$python" docs/write_finetune.py
-    "$python" docs/write_samples.py
+    "$python" docs/write_samples.py "${@/#/--tau=}"
     "$python" docs/write_console.py
 }
 
 case "${1:-} $#" in
-    'measure 2' | 'pack 2' | 'pages 1' | 'curves '[2-9]) "$@" ;;
-    *) sed -n '3,6s/^# *//p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+    'measure 2' | 'pack 2' | 'pages '[1-9] | 'curves '[2-9]) "$@" ;;
+    *) sed -n '3,7s/^# *//p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
 esac
