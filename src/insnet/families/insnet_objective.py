@@ -202,8 +202,7 @@ class InsNetObjective:
         logits = self.model.slots.logits_of_all_steps(encoded, right_neighbour, self.model.slot_head.weight[0], last)
         if self.model.config.slot_queries:
             halves = self.model.slots.halves(encoded)
-            preferred = self.model.slot_queries.logits_of_all_steps(*halves, right_neighbour, last)
-            logits = logits + at_least_float32(preferred)
+            logits = logits + self.model.slot_queries.logits_of_all_steps(*halves, right_neighbour, last)
         is_slot[:, :, 0] = True  # in padded rows too, which have none and are not counted: no row may be empty
         logits = logits.masked_fill(~is_slot, -math.inf)
         left, _ = neighbours_of_step(order)

@@ -71,12 +71,15 @@ class SlotQueries(nn.Module):
         return ((self.left_key(left) + self.right_key(right)) @ query)[:, :, 0] * self.scale  # type: ignore[no-any-return]
 
     def logits_of_all_steps(self, left: Tensor, right: Tensor, right_neighbour: Tensor, last: Tensor) -> Tensor:
-        """The same (B, T, T) of the slot right of token i on the canvas after step t, as [t, i]."""
-        query = self.query(last)  # (B, T, K)
-        of_left = query @ self.left_key(left).transpose(1, 2)
-        of_right = (query @ self.right_key(right).transpose(1, 2)).gather(2, right_neighbour)
-        logits: Tensor = (of_left + of_right) * self.scale
-        return logits
+        """The same (B, T, T) of the slot right of token i on the canvas after step t, as [t, i]; in float32, as
+        the logits that they are added to."""
+        with torch.autocast(last.device.type, enabled=False):
+            dtype = torch.float64 if last.dtype == torch.float64 else torch.float32
+            query = self.query(last.to(dtype))  # (B, T, K)
+            of_left = query @ self.left_key(left.to(dtype)).transpose(1, 2)
+            of_right = (query @ self.right_key(right.to(dtype)).transpose(1, 2)).gather(2, right_neighbour)
+            logits: Tensor = (of_left + of_right) * self.scale
+            return logits
 
 
 class _HalfSlots:
