@@ -1,13 +1,13 @@
 """The best of several texts for one request: the one most of the others agree with, or the likeliest."""
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 import torch
+from torch import Tensor
 
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.trace import log_prob_of_steps
@@ -61,29 +61,32 @@ def agreement(texts: Sequence[str]) -> list[float]:
     >>> [round(score, 2) for score in agreement(["a cat sat", "a cat sat down", "the dog ran"])]
     [0.58, 0.49, 0.39]
     """
-    runs = [_count_runs(text.lower().split()) for text in texts]
     if len(texts) < 2:
         return [0.0] * len(texts)
-    return [
-        fmean(_overlap(own, other) for index, other in enumerate(runs) if index != place)
-        for place, own in enumerate(runs)
-    ]
+    words = [text.lower().split() for text in texts]
+    length = torch.tensor([len(own) for own in words], dtype=torch.float64)
+    score = (1 - length[None, :] / length[:, None].clamp_min(1)).clamp_max(0)  # (N, N): brevity of [own, other]
+    for size in range(1, _LONGEST_RUN + 1):
+        runs = _runs_as_sets(words, size)
+        precision = (runs @ runs.T + 1) / (runs.sum(dim=1, keepdim=True) + 1)  # so that short texts have a score too
+        score = score + precision.log() / _LONGEST_RUN
+    return ((score.exp().sum(dim=1) - score.diagonal().exp()) / (len(texts) - 1)).tolist()
 
 
-_Runs = list[Counter[tuple[str, ...]]]
-
-
-def _count_runs(words: Sequence[str]) -> _Runs:
-    """How often each run of 1, 2, ... words occurs."""
-    sizes = range(1, _LONGEST_RUN + 1)
-    return [Counter(zip(*(words[first:] for first in range(size)), strict=False)) for size in sizes]
-
-
-def _overlap(own: _Runs, other: _Runs) -> float:
-    """BLEU of one text against another, one added to every count so that short texts have a score too."""
-    precisions = [((mine & its).total() + 1) / (mine.total() + 1) for mine, its in zip(own, other, strict=True)]
-    brevity = min(0.0, 1 - other[0].total() / max(own[0].total(), 1))
-    return math.exp(fmean(map(math.log, precisions)) + brevity)
+def _runs_as_sets(texts: Sequence[Sequence[str]], size: int) -> Tensor:
+    """Which runs of so many words each of N texts has, 1 or 0 (N, R). The second time that a run occurs it counts as
+    another one: what two texts have in common is then the size of an intersection, a product."""
+    number: dict[tuple[tuple[str, ...], int], int] = {}
+    places: list[tuple[int, int]] = []
+    for row, words in enumerate(texts):
+        times: Counter[tuple[str, ...]] = Counter()
+        for run in zip(*(words[first:] for first in range(size)), strict=False):
+            times[run] += 1
+            places.append((row, number.setdefault((run, times[run]), len(number))))
+    sets = torch.zeros(len(texts), max(len(number), 1), dtype=torch.float64)
+    if places:
+        sets[tuple(torch.tensor(places).T)] = 1
+    return sets
 
 
 def _likelihoods_of_groups(
