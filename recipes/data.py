@@ -1,4 +1,4 @@
-"""The recipes' text, made from raw corpora: data/general, data/wikipedia and data/tune; data/yelp; data/news.
+"""The recipes' text, made from raw corpora: data/general, data/wikipedia, data/tune; data/yelp, data/news, data/both.
 
     python recipes/data.py CORPORA
 
@@ -51,6 +51,12 @@ def news(corpora: Path) -> None:
     write("news/valid", [line.lower() for line in read(corpora / "news/valid.txt")[: len(keywords)]])
 
 
+def both() -> None:
+    """Reviews and news together, to learn English from before a model turns to one of them."""
+    for split in ("train", "valid"):
+        write(f"both/{split}", [line for name in ("yelp", "news") for line in read(Path(f"data/{name}/{split}.txt"))])
+
+
 def copy(folder: Path, *splits: str) -> None:
     for split in splits:
         write(f"{folder.name}/{split}", [line.lower() for line in read(folder / f"{split}.txt")])
@@ -72,6 +78,8 @@ def main(folder: str) -> None:
     for name, make in {"wikipedia": general, "yelp": yelp, "news": news}.items():
         if (Path(folder) / name).exists():
             make(Path(folder))
+    if (Path(folder) / "yelp").exists() and (Path(folder) / "news").exists():
+        both()
 
 
 if __name__ == "__main__":

@@ -136,3 +136,17 @@ def test_text_can_be_prepared_for_a_model_that_has_a_tokenizer_already(insnet, r
     assert Tokenizer.load(tmp_path).fingerprint == Tokenizer.load(model_folder).fingerprint
     assert "tokenizer: unchanged" in insnet("prepare", recipe, *there, "--from", "tiny").out and "unchanged" not in told
     assert "unchanged" not in insnet("prepare", recipe, *there).out, "the recipe's own tokenizer is another"
+
+
+def test_text_can_be_prepared_for_a_model_that_is_yet_to_be_trained(insnet, recipe, tmp_path):
+    there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
+    insnet("prepare", recipe, "--set", f"data.prepared={there}", "--set", "tokenizer.vocabulary_size=40")
+    insnet("prepare", recipe, "--set", f"data.prepared={elsewhere}", "--from", there)
+    assert Tokenizer.load(elsewhere).fingerprint == Tokenizer.load(there).fingerprint
+    insnet("prepare", recipe, "--set", f"data.prepared={elsewhere}")
+    assert Tokenizer.load(elsewhere).fingerprint != Tokenizer.load(there).fingerprint, "of another size"
+
+
+def test_shapes_that_hold_no_text_are_refused_in_one_line(insnet, recipe, tmp_path):
+    told = insnet("train", recipe, "--output", tmp_path / "run", "--set", "train.padded_lengths=[4]")
+    assert told.code != 0 and "padded_lengths end at 4, but the longest sentence needs" in told.err

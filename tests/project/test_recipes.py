@@ -33,7 +33,16 @@ def test_layers_are_learned_by_the_same_model_on_the_same_tokens(name: str, star
         assert layered.tables()[table] == sequential.tables()[table]
 
 
+@pytest.mark.parametrize("kind", ["", "_random", "_plan_and_write", "_base"])
 @pytest.mark.parametrize("name", ["yelp", "news"])
+def test_what_starts_from_a_model_of_both_texts_has_its_tokens_and_weights(name: str, kind: str) -> None:
+    start, own = recipe(f"both{kind}"), recipe(f"{name}{kind}")
+    assert own.tokenizer == start.tokenizer and own.train.padded_lengths == start.train.padded_lengths
+    models = [asdict(each.model.for_vocabulary(own.tokenizer.vocabulary_size)) for each in (start, own)]
+    assert models[0] == {**models[1], "dropout": models[0]["dropout"]}
+
+
+@pytest.mark.parametrize("name", ["both", "yelp", "news"])
 def test_what_is_compared_has_the_same_text_size_and_budget(name: str) -> None:
     ours, theirs = recipe(name), recipe(f"{name}_plan_and_write")
     assert (theirs.data, theirs.tokenizer, theirs.train) == (ours.data, ours.tokenizer, ours.train)
@@ -47,5 +56,5 @@ def test_an_ablation_changes_one_switch_of_the_papers_model(ablation: str) -> No
     paper, ablated = recipe("yelp_paper").tables(), recipe(f"yelp_{ablation}").tables()
     assert not paper["model"][ablation] and ablated["model"].pop(ablation)
     del paper["model"][ablation]
-    assert paper == ablated and paper["train"] == recipe("yelp").tables()["train"]
+    assert paper == ablated and paper["data"] == recipe("yelp").tables()["data"]
     assert paper["model"]["count_head"] == 0, "a stop head that is asked at every step"

@@ -76,6 +76,22 @@ def test_impossible_budgets_are_refused():
         in_buckets(np.array([], dtype=np.int32), 16, 6, 8)
 
 
+def test_only_the_named_lengths_are_used_and_each_sentence_gets_the_shortest_that_pays():
+    lengths = np.array([5] * 40 + [9] * 40 + [31] * 8)
+    buckets = in_buckets(lengths, 64, 1, 8, padded_lengths=(32, 5, 20, 12))
+    assert [(bucket.width, bucket.rows) for bucket in buckets] == [(5, 12), (12, 5), (32, 2)]
+    assert [lengths[bucket.members].max() for bucket in buckets] == [5, 9, 31]
+    few = in_buckets(np.array([5, 9, 9]), 64, 1, 8, padded_lengths=(8, 16))
+    assert [bucket.width for bucket in few] == [16], "a batch of its own for one short sentence costs more than padding"
+
+
+def test_named_lengths_that_are_too_short_or_too_long_are_refused():
+    with pytest.raises(ValueError, match="padded_lengths end at 16, but the longest sentence needs 20"):
+        in_buckets(np.array([5, 20]), 64, 6, 8, padded_lengths=(8, 16))
+    with pytest.raises(ValueError, match="token_budget 64 is too small: the longest sentence needs 100"):
+        in_buckets(np.array([5, 20]), 64, 6, 8, padded_lengths=(8, 100))
+
+
 LENGTHS = np.random.default_rng(0).integers(3, 50, size=500)
 SHARES = (1.0, 0.0, 2.0, 8.0)  # few short texts, none of 10 to 19 tokens, none of 40 or more
 

@@ -58,6 +58,7 @@ def test_overrides_change_single_values(recipe_path):
         ("train.length_shares=5", "train.length_shares is 5; expected a list"),
         ("train.length_shares=[0, 0]", "length_shares is [0.0, 0.0]; expected shares of 0 or more, not all 0"),
         ("train.length_shares=[1, -1]", "expected shares of 0 or more"),
+        ("train.padded_lengths=[8, 0]", "padded_lengths is [8, 0]; expected lengths of 1 or more"),
         ("objective.tau=3.0", "objective.tau is 3.0; expected a list"),
         ("objective.tau=[]", "tau is []; expected one or more numbers"),
         ("objective.tau=[nan]", "tau is [nan]; expected one or more numbers"),
@@ -95,7 +96,13 @@ def test_a_file_that_is_no_recipe_is_named(tmp_path, content):
         load_recipe(path)
 
 
-NEWER = ("train.average=0.9", "train.label_smoothing=0.1", "train.length_shares=[1, 2]", "given.keywords_min=2")
+NEWER = (
+    "train.average=0.9",
+    "train.label_smoothing=0.1",
+    "train.length_shares=[1, 2]",
+    "given.keywords_min=2",
+    "train.padded_lengths=[152]",
+)
 
 
 def test_a_recipe_older_than_a_setting_keeps_its_fingerprint(recipe_path):

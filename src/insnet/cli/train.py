@@ -25,7 +25,11 @@ def prepare(
     settings: SetOption = None,
     start_from: Annotated[
         str | None,
-        typer.Option("--from", metavar="MODEL", help="Use the tokenizer of a model, to train from it elsewhere."),
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="Use the tokenizer of a model, or of a prepared folder, to train from such a model elsewhere.",
+        ),
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -39,7 +43,10 @@ def prepare(
     from insnet.training.recipe import load_recipe
 
     wanted = load_recipe(recipe, settings or ())
-    tokenizer = None if start_from is None else Tokenizer.load(find(start_from))
+    tokenizer = None
+    if start_from is not None:
+        is_prepared = (Path(start_from) / "prepared.json").is_file()
+        tokenizer = Tokenizer.load(start_from if is_prepared else find(start_from))
     prepared = run(wanted, tokenizer=tokenizer, say=terminal.note if as_json else print)
     if as_json:
         splits = {

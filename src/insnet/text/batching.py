@@ -103,6 +103,8 @@ class BatchingConfig:
     """Padded lengths are multiples of this."""
     length_shares: tuple[float, ...] = ()
     """Shares of visits to texts of 0 to 9 tokens, of 10 to 19, and so on; none named: every text once an epoch."""
+    padded_lengths: tuple[int, ...] = ()
+    """The padded lengths, <bos> and <eos> counted, instead of the best `max_shapes`."""
 
     def __post_init__(self) -> None:
         for name in ("token_budget", "max_shapes", "bucket_step"):
@@ -135,7 +137,12 @@ class Batches:
         lengths = np.asarray(shards.lengths)
         rates = visit_rates(lengths, config.length_shares) if config.length_shares else None
         self.buckets: list[Bucket] = in_buckets(
-            lengths + _BOUNDARIES, config.token_budget, config.max_shapes, config.bucket_step, rates
+            lengths + _BOUNDARIES,
+            config.token_budget,
+            config.max_shapes,
+            config.bucket_step,
+            rates,
+            config.padded_lengths,
         )
         self._plan_of_epoch = lru_cache(maxsize=2)(self._plan)
 

@@ -140,16 +140,21 @@ def in_buckets(
     max_shapes: int,
     step: int,
     rates: npt.NDArray[np.float64] | None = None,
+    padded_lengths: Sequence[int] = (),
 ) -> list[Bucket]:
     """Buckets such that an epoch has as few tokens, padding and fill included, as `max_shapes` lengths allow.
 
-    `rates` tell how often an epoch visits each sentence: once, unless given.
+    `rates` tell how often an epoch visits each sentence: once, unless given. With `padded_lengths`, only these
+    are used.
     """
     if len(lengths) == 0:
         raise ValueError("there are no sentences to put into batches")
     rates = np.ones(len(lengths)) if rates is None else rates
     visited = np.flatnonzero(rates)
-    rounded = -(-lengths[visited].astype(np.int64) // step) * step
+    if padded_lengths:
+        rounded, max_shapes = _fixed_lengths(lengths[visited], padded_lengths), len(padded_lengths)
+    else:
+        rounded = -(-lengths[visited].astype(np.int64) // step) * step
     if rounded.max() > token_budget:
         raise ValueError(
             f"token_budget {token_budget} is too small: the longest sentence needs {rounded.max()} tokens "
@@ -169,6 +174,18 @@ def _in_groups(members: Integers, rates: npt.NDArray[np.float64]) -> tuple[Group
     """The sentences, those of one rate together; whole numbers of visits, so that epochs have equal sizes."""
     own = rates[members]
     return tuple(Group(members[own == rate], max(1, round(rate * (own == rate).sum()))) for rate in np.unique(own))
+
+
+def _fixed_lengths(lengths: npt.NDArray[np.integer], padded_lengths: Sequence[int]) -> Integers:
+    """For each sentence the shortest padded length that holds it."""
+    allowed = np.unique(np.array(padded_lengths, dtype=np.int64))
+    if lengths.max() > allowed[-1]:
+        raise ValueError(
+            f"padded_lengths end at {allowed[-1]}, but the longest sentence needs {lengths.max()} tokens "
+            "(name a longer one, or prepare the data with a smaller max_tokens)"
+        )
+    fixed: Integers = allowed[np.searchsorted(allowed, lengths)]
+    return fixed
 
 
 def _best_widths(candidates: Integers, visits: npt.NDArray[np.float64], token_budget: int, max_shapes: int) -> Integers:

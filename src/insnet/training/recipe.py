@@ -109,6 +109,9 @@ class TrainConfig:
     """Of activations: `auto` is bf16 on CUDA and float32 elsewhere. Weights are always float32."""
     max_shapes: int = 6
     """Padded lengths that may occur: fewer compile faster, more waste less padding."""
+    padded_lengths: tuple[int, ...] = ()
+    """These padded lengths, <bos> and <eos> counted, instead of the best `max_shapes`: recipes that name the same ones
+    share what is compiled."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; `auto` takes a GPU if there is one."""
     log_every: int = 50
@@ -125,6 +128,8 @@ class TrainConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected 0 or more, and less than 1")
         if self.length_shares and not (min(self.length_shares) >= 0 < sum(self.length_shares) < math.inf):
             raise ValueError(f"length_shares is {list(self.length_shares)}; expected shares of 0 or more, not all 0")
+        if any(length < 1 for length in self.padded_lengths):
+            raise ValueError(f"padded_lengths is {list(self.padded_lengths)}; expected lengths of 1 or more")
 
 
 @dataclass(frozen=True)
@@ -271,6 +276,7 @@ _NEWER: dict[tuple[str, str], Any] = {  # settings that older runs can't know, a
     ("train", "average"): 0.0,
     ("train", "label_smoothing"): 0.0,
     ("train", "length_shares"): (),
+    ("train", "padded_lengths"): (),
     ("given", "keywords_min"): 0,
 }
 _FREE_ON_RESUME = {

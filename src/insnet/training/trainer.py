@@ -108,7 +108,7 @@ class _Trainer:
         rank, world = accelerator.process_index, accelerator.num_processes
         starts_word = prepared.tokenizer.lexicon()["starts_word"]
         batching = BatchingConfig(self.config.token_budget, self.config.max_shapes, self.config.seed)
-        weighted = replace(batching, length_shares=self.config.length_shares)
+        weighted = replace(batching, length_shares=self.config.length_shares, padded_lengths=self.config.padded_lengths)
         # Every process counts all batches and picks its own, so that their order does not depend on the processes.
         self.batches = Batches(prepared.train, weighted, recipe.given, starts_word)
         self.valid = Batches(prepared.valid, batching, recipe.given, starts_word, rank, world)
