@@ -2,7 +2,8 @@
 
 What a model writes for the forty keyword lists of samples_keywords.txt, seed 0, first draw, nothing chosen or mended;
 some of them again with several words a round, by the same model or by one model for each tolerance tau; and in which
-order it inserts, read from the results file of `insnet benchmark insertion-order`.
+order it inserts, read from the results file of `insnet benchmark insertion-order`. What write_appendix.py has
+written at the end of the page stays.
 """
 
 import argparse
@@ -31,6 +32,7 @@ SEVERAL_A_ROUND = (21, 30)  # likewise
 DEGREES = ("parallel_mass=0.5/0.7/0.9",)  # of parallelism, where there is no model for each tolerance
 BLANKS = ("The ___ was built in ___ by ___.", "She opened the ___ and found ___.")
 FILLINGS = 3
+APPENDIX = "## As in the paper's appendix"
 _SPECIAL = "\\`*_{}[]<>|$~#"  # what Markdown may read as more than itself
 
 
@@ -79,6 +81,12 @@ What was filled in is bold.
 
 {order_section(order, order_link)}
 """
+
+
+def kept_part(page: str) -> str:
+    """What write_appendix.py has written, at the end of a page; empty if it has not."""
+    start = page.find(APPENDIX)
+    return page[start:] if start >= 0 else ""
 
 
 def samples_table(results: Sequence[insnet.Result]) -> str:
@@ -314,7 +322,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    write_atomically(options.output, text)
+    kept = kept_part(options.output.read_text(encoding="utf-8")) if options.output.exists() else ""
+    write_atomically(options.output, f"{text}\n{kept}" if kept else text)
     print(options.output)
     return 0
 

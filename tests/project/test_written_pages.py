@@ -27,6 +27,7 @@ def script(name: str):
 
 
 samples = script("write_samples")
+appendix = script("write_appendix")
 finetune = script("write_finetune")
 
 
@@ -203,3 +204,54 @@ def test_the_pages_show_every_figure_and_no_other() -> None:
         for name in re.findall(r"!\[[^\]]+\]\(figures/([^)]+)\)", page.read_text(encoding="utf-8"))
     ]
     assert sorted(set(shown)) == sorted(path.name for path in (DOCS / "figures").iterdir())
+
+
+# ---- the paper's appendix, at the end of docs/samples.md ----
+
+
+class PapersModel:
+    """Writes its keywords and then either a full stop or words without end."""
+
+    def __init__(self, ends: bool) -> None:
+        self.ends, self.asked = ends, []
+
+    def generate_batch(self, lists, seed, **settings):
+        self.asked.append(settings)
+        start = " ".join(lists[0])
+        texts = [f"so {start}", f"so {start} ."] if self.ends else [start + " and on" * 100]
+        trace = [{"step": number, "text": text} for number, text in enumerate(texts, start=1)]
+        return [SimpleNamespace(text=texts[-1], keywords=lists[0], trace=trace, finished=self.ends)]
+
+
+def test_the_appendix_sets_ablations_side_by_side_and_shows_a_trajectory(monkeypatch):
+    monkeypatch.setattr(appendix.Decoding, "all_settings", lambda self: {"max_words": 200})
+    models = {"full": PapersModel(True), "truncated": PapersModel(False), "noglobal": PapersModel(True)}
+    part = appendix.appendix(models, PapersModel(True))
+    rows, first = rows_of(part), " ".join(appendix.REVIEWS[0])
+    assert part.startswith(samples.APPENDIX) and ["InsNet", f"so {first} ."] in rows
+    cut = next(row[1] for row in rows if row[0] == "InsNet-truncated")
+    assert cut.endswith("... (non-terminating)") and len(cut.split()) == appendix.SHOWN + 2
+    start = rows.index(["0", " ".join(appendix.NEWS[0])])
+    assert [row[0] for row in rows[start : start + 3]] == ["0", "1", "2"] and rows[start + 2][1].endswith(" .")
+    assert models["full"].asked[0] == appendix.PAPER_DECODING
+
+
+def test_the_appendix_replaces_itself_alone_and_outlives_the_page(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "samples.md"
+    page.write_text("# What it writes\n\nold\n")
+    folders = [word for name in (*appendix.TITLES, "news") for word in (f"--{name}", "tour")]
+    monkeypatch.setattr(appendix, "check_stops_by_itself", lambda model, name: None)
+    for text in ("first", "second"):
+        monkeypatch.setattr(appendix, "appendix", lambda models, news, text=text: f"{samples.APPENDIX}\n\n{text}\n")
+        assert appendix.main([*folders, "--output", str(page)]) == 0
+    assert page.read_text() == f"# What it writes\n\nold\n\n{samples.APPENDIX}\n\nsecond\n"
+    monkeypatch.setattr(samples, "read_order", lambda path, name: {})
+    monkeypatch.setattr(samples, "page", lambda *details: "# What it writes\n\nnew\n")
+    assert samples.main(["--model", "tour", "--output", str(page)]) == 0
+    assert page.read_text() == f"# What it writes\n\nnew\n\n{samples.APPENDIX}\n\nsecond\n"
+
+
+def test_the_appendix_refuses_a_model_that_cannot_stop_as_the_papers(tmp_path, capsys):
+    folders = [word for name in (*appendix.TITLES, "news") for word in (f"--{name}", "tour")]
+    assert appendix.main([*folders, "--output", str(tmp_path / "samples.md")]) == 1
+    assert "the model given as full was told its length" in capsys.readouterr().err

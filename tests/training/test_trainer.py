@@ -16,6 +16,7 @@ from insnet.training.checkpoint import newest_checkpoint
 from insnet.training.events import Ended, Evaluated, Notice, Saved, Started, Updated, console, text_of_event
 from insnet.training.metrics import read_metrics
 from insnet.training.recipe import load_recipe
+from insnet.training.run_folder import RunFolder
 from insnet.training.schedule import learning_rate_share
 from insnet.training.trainer import train
 
@@ -156,6 +157,17 @@ def test_a_folder_that_is_taken_is_refused(recipe, tmp_path):
         with pytest.raises(ValueError, match="something else than a training run"):
             run(recipe, foreign, resume=resume)
     assert [path.name for path in foreign.iterdir()] == ["thesis.txt"]
+
+
+def test_two_processes_cannot_train_in_one_folder(recipe, tmp_path):
+    run(recipe, tmp_path / "run")
+    longer = with_train(recipe, updates=15)
+    with RunFolder(tmp_path / "run").locked():
+        before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+        with pytest.raises(ValueError, match=r"another process is training in .*run: wait until it ends"):
+            run(longer, tmp_path / "run", resume=True)
+        assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
+    assert run(longer, tmp_path / "run", resume=True).update == 15, "and it is free again"
 
 
 def test_changed_text_is_refused_on_resuming(recipe, tmp_path):

@@ -90,7 +90,7 @@ def draw(
     reports = [
         score_results(model, task, drawn, seed=seed, judge=judge) for seed, drawn in zip(seeds, results, strict=True)
     ]
-    cut_off = [_hits_cap(result, settings["max_words"]) for drawn in results for result in drawn]
+    cut_off = [hits_cap(result, settings["max_words"]) for drawn in results for result in drawn]
     return Drawn(reports, [result.text for result in results[0]], fmean(cut_off), settings)
 
 
@@ -110,5 +110,6 @@ def check_stops_by_itself(model: Model, name: str) -> None:
         )
 
 
-def _hits_cap(result: Result, max_words: int) -> bool:
+def hits_cap(result: Result, max_words: int) -> bool:
+    """Whether a text has no end of its own: it has as many tokens as a text may have, or as many words."""
     return not result.finished or len(result.text.split()) >= max_words

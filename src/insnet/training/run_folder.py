@@ -1,10 +1,13 @@
 """A run folder: who may write into it, and the model folder that grows in it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from insnet.families.generator import Generator
 from insnet.families.storage import config_of_model, save_model
@@ -14,6 +17,7 @@ from insnet.training.prepare import Prepared
 from insnet.training.recipe import Recipe, load_recipe
 
 RECIPE_FILE = "recipe.toml"
+_LOCK_FILE = ".lock"
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,22 @@ class RunFolder:
                 "folder, or remove this one"
             )
         self._refuse_another_recipe(recipe)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from training here; what a killed one held is free again."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / _LOCK_FILE)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise ValueError(
+                f"another process is training in {self.path}: wait until it ends, or choose another output folder"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _standing(self) -> str:
         newest = self.newest()

@@ -84,11 +84,12 @@ def train(
     if accelerator.is_main_process:
         tell = on_event or console()
         folder.refuse_if_taken(recipe, resume=resume)
-    prepared = _prepared(recipe, accelerator, start_from, tell)
-    if accelerator.is_main_process:
-        folder.write_settings(recipe, prepared)
-    accelerator.wait_for_everyone()
-    return _Trainer(recipe, prepared, folder, accelerator, start_from, tell).run()
+    with folder.locked() if accelerator.is_main_process else nullcontext():
+        prepared = _prepared(recipe, accelerator, start_from, tell)
+        if accelerator.is_main_process:
+            folder.write_settings(recipe, prepared)
+        accelerator.wait_for_everyone()
+        return _Trainer(recipe, prepared, folder, accelerator, start_from, tell).run()
 
 
 class _Trainer:
