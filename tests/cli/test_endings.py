@@ -50,6 +50,7 @@ def test_a_mistake_is_told_in_one_line(insnet, arguments, told):
         ["generate", "a", "--trace"],
         ["infill"],
         ["infill", "The ___", "--trace"],
+        ["infill", "The ___", "--watch", "--json"],
         ["score"],
         ["evaluate", "tiny"],
         ["benchmark", "train-speed", "-n", "many"],

@@ -179,6 +179,15 @@ def test_a_parallel_text_holds_the_keywords_in_fewer_steps(insnet):
     assert infill.code == 0 and re.fullmatch(r"The.+ ship.+\s?\.\n", infill.out)
 
 
+def test_blanks_are_seen_filling(insnet):
+    asked = ("infill", "The ___ ship ___ .", "-n", 2, "--seed", 1)
+    texts = insnet(*asked).out.splitlines()
+    steps = [line.split(maxsplit=1) for line in insnet(*asked, "--watch").out.splitlines()]
+    starts = [index for index, (number, _) in enumerate(steps) if number == "0"] + [len(steps)]
+    assert [steps[index] for index in starts[:2]] == [["0", "The ship ."]] * 2
+    assert [steps[index - 1][1] for index in starts[1:]] == texts and starts[2] > 4
+
+
 def test_infill_keeps_the_text_around_blanks(insnet):
     texts = insnet("infill", "The ___ sat on ___ .", "-n", 3, "--seed", 1).out.splitlines()
     assert len(texts) == 3

@@ -19,7 +19,7 @@ def generate(
     ] = None,
     samples: options.SamplesOption = 1,
     seed: options.SeedOption = None,
-    watch: Annotated[bool, typer.Option("--watch", help="See the sentence grow, step by step.")] = False,
+    watch: options.WatchOption = False,
     as_json: options.JsonOption = False,
     trace: options.TraceOption = False,
     length: options.LengthOption = None,
@@ -78,6 +78,7 @@ def generate(
 @takes_decoding_options
 def infill(
     text: Annotated[str, typer.Argument(help='Text with blanks: "The ___ sat on ___ ."')],
+    watch: options.WatchOption = False,
     samples: options.SamplesOption = 1,
     seed: options.SeedOption = None,
     as_json: options.JsonOption = False,
@@ -97,6 +98,8 @@ def infill(
     """
     if trace and not as_json:
         raise typer.BadParameter("--trace is part of the JSON output: add --json")
+    if watch and as_json:
+        raise typer.BadParameter("--watch is for a person: leave out --json")
     settings = {**_bounds(length, ban, mode), **decoding}
     refused = options.read_refused(reject)
     if refused is not None:
@@ -104,7 +107,10 @@ def infill(
     from insnet.shelf import load
 
     results = load(model, device=device).infill(text, num_samples=samples, seed=seed, accept=refused, **settings)
-    _print(results, as_json=as_json, trace=trace)
+    if watch:
+        _replay(results)
+    else:
+        _print(results, as_json=as_json, trace=trace)
 
 
 def _bounds(length: str | None, ban: list[str] | None, mode: options.Mode | None) -> dict[str, Any]:
@@ -144,7 +150,13 @@ def _watch(model: "Model", keywords: list[str], samples: int, settings: dict[str
     if samples == 1 and not model.job(**settings).choices():
         watch(model.stream(keywords, **settings), [" ".join(keyword.split()) for keyword in keywords])
         return
-    for result in model.generate(keywords, num_samples=samples, **settings):
+    _replay(model.generate(keywords, num_samples=samples, **settings))
+
+
+def _replay(results: "list[Result]") -> None:
+    from insnet.cli.watch import watch
+
+    for result in results:
         watch(result.trace, result.keywords)
 
 

@@ -38,6 +38,7 @@ SeedOption = Annotated[
 ]
 SamplesOption = Annotated[int, typer.Option("-n", "--samples", min=1, help="How many different texts.")]
 TraceOption = Annotated[bool, typer.Option("--trace", help="With JSON: every step of every text.")]
+WatchOption = Annotated[bool, typer.Option("--watch", help="See the sentence grow, step by step.")]
 BatchSizeOption = Annotated[int, typer.Option(min=1, help="Texts written at a time.")]
 ModeOption = Annotated[
     Mode | None, typer.Option(help="One insertion a step, or several; left out, as the model's settings say.")
