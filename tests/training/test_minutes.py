@@ -2,15 +2,19 @@
 
 from dataclasses import replace
 
+import pytest
+
 from insnet.training.metrics import read_metrics
 from insnet.training.recipe import load_recipe
 from insnet.training.schedule import learning_rate_share
 from insnet.training.trainer import train
 
 
-def test_the_learning_rate_falls_with_the_time_spent():
-    shares = [learning_rate_share(500, warmup=10, total=10**9, spent=spent) for spent in (0.0, 0.25, 0.5, 1.0, 1.2)]
-    assert shares[1:] == [0.75, 0.5, 0.0, 0.0] and shares[0] > 0.99
+def test_the_learning_rate_falls_in_the_last_two_thirds_of_the_time():
+    spent = (0.0, 1 / 3, 0.5, 2 / 3, 1.0, 1.2)
+    shares = [learning_rate_share(500, warmup=10, total=10**9, spent=each) for each in spent]
+    assert shares == pytest.approx([1.0, 1.0, 0.75, 0.5, 0.0, 0.0], abs=1e-6)
+    assert learning_rate_share(4, warmup=10, total=10**9, spent=0.4) == 0.5, "and rises first"
 
 
 def test_a_run_ends_when_its_minutes_are_used_up(recipe_path, tmp_path):

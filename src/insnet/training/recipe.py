@@ -67,8 +67,8 @@ class TrainConfig:
     updates: int
     """Updates until the learning rate has fallen to 0."""
     minutes: float = 0.0
-    """A budget of time: training ends, its learning rate at 0, when this or `updates` is used up; 0 sets none. A run
-    with such a budget can be resumed, but not repeated to the last digit."""
+    """A budget of time: training ends, its learning rate at 0, when this or `updates` is used up; 0 sets none. The rate
+    falls in the last two thirds of it. A run with such a budget can be resumed, but not repeated to the last digit."""
     epochs: float = 0.0
     """A budget of passes through the text, besides `updates`; 0 sets none."""
     token_budget: int = 16384
