@@ -12,7 +12,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
 from write_samples import APPENDIX, SEED, escaped, kept_part, with_bold_keywords, wrapped
 
 import insnet
