@@ -134,3 +134,21 @@ def test_texts_that_were_written_without_a_judge_are_judged_later(insnet, runs, 
     path.write_text(json.dumps({"headline": {}}))
     refused = insnet(*later)
     assert refused.code == 1 and "has no texts to judge" in refused.err
+
+
+def test_settings_are_compared_with_the_models_own_on_the_same_texts(insnet, runs, data, tmp_path):
+    path = tmp_path / "settings.json"
+    asked = ["benchmark", "settings", runs["full"], "--data", data, "--limit", 4, "--seeds", "0,1", "--device", "cpu"]
+    ended = insnet(*asked, "--try", "top_k=1/3", "--try", "candidates=2 temperature=0.9", "--output", path)
+    stored = json.loads(path.read_text())
+    assert (ended.code, ended.json_lines()[0]["headline"]) == (0, stored["headline"])
+    names = ["own", "top_k_1", "top_k_3", "candidates_2_temperature_0.9"]
+    assert list(stored["choices"]) == names and (stored["split"], stored["sentences"]) == ("valid", 4)
+    assert all(f"bleu4_{name}" in stored["headline"] and f"{name}: bleu2" in ended.err for name in names)
+    assert stored["choices"]["top_k_3"]["settings"]["top_k"] == 3
+    alone = insnet("benchmark", "quality", runs["full"], *asked[3:], "--split", "valid", "--settings", "top_k=1")
+    assert stored["headline"]["bleu2_top_k_1"] == alone.json_lines()[0]["headline"]["bleu2"]
+    twice = insnet(*asked, "--try", "top_k=1", "--try", "top_k=1/2")
+    assert twice.code == 1 and "asked for twice" in twice.err
+    wrong = insnet(*asked, "--try", "top_k=1", "--try", "tempo=3")
+    assert wrong.code == 1 and "tempo" in wrong.err and "own: " not in wrong.err, "before anything is written"

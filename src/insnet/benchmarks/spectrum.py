@@ -48,7 +48,7 @@ def points_of_model(model: str, settings: Sequence[str]) -> list[Point]:
     """One model, one insertion a step and by every combination of settings, such as "parallel_mass=0.5/0.9 top_k=1"."""
     points = [Point("sequential", "sequential", model, {"mode": "sequential"})]
     for combination in itertools.chain.from_iterable(map(read_settings, settings)):
-        name, series = "_".join(f"{key}_{value}" for key, value in combination.items()), " + ".join(combination)
+        name, series = name_of_settings(combination), " + ".join(combination)
         if combination == UNIFORM:
             name, series = "uniform", "uniform"
         points.append(Point(name, series, model, {"mode": "parallel", **combination}))
@@ -99,6 +99,15 @@ def read_settings(text: str) -> list[dict[str, Any]]:
             raise ValueError(f"cannot read the setting {part!r}; expected NAME=VALUE, as in parallel_mass=0.9")
         choices[name] = [_value(value) for value in values.split("/")]
     return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+
+
+def name_of_settings(settings: Mapping[str, Any]) -> str:
+    """What settings are called among figures.
+
+    >>> name_of_settings({"candidates": 8, "temperature": 0.9})
+    'candidates_8_temperature_0.9'
+    """
+    return "_".join(f"{key}_{value}" for key, value in settings.items())
 
 
 def _value(text: str) -> Any:

@@ -17,6 +17,7 @@ from insnet.cli.models import models
 from insnet.cli.paper_tables import ablation, dinic, judge, quality
 from insnet.cli.parallel import parallel_speed, spectrum
 from insnet.cli.score import score
+from insnet.cli.settings import settings
 from insnet.cli.stopping import stopping
 from insnet.cli.train import finetune, prepare, train
 
@@ -50,6 +51,7 @@ benchmark.command()(learning_curve)
 benchmark.command()(losses)
 benchmark.command()(parallel_speed)
 benchmark.command()(quality)
+benchmark.command()(settings)
 benchmark.command()(spectrum)
 benchmark.command()(stopping)
 app.add_typer(benchmark, name="benchmark")

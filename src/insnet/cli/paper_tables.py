@@ -67,7 +67,7 @@ def quality(
         baseline=None if baseline is None else Decoding(load(baseline, device=device), of_baseline),
         faithful=_faithful(writer) if faithful is None else load(faithful, device=device),
     )
-    judge = _judge(judged, judge_folder, writer)
+    judge = wanted_judge(judged, judge_folder, writer)
     with terminal.progress_bar("generating", total=_texts(to_measure, task, all_seeds)) as bar:
         found = measure(to_measure, task, seeds=all_seeds, judge=judge, batch_size=batch_size, on_written=bar.advance)
     _report(task, all_seeds, output, *found, main="")
@@ -157,7 +157,7 @@ def dinic(
         settings=chosen,
         sequential_settings=of_sequential,
     )
-    judge = _judge(judged, judge_folder, to_measure[""].model)
+    judge = wanted_judge(judged, judge_folder, to_measure[""].model)
     with terminal.progress_bar("generating", total=_texts(to_measure, task, all_seeds)) as bar:
         found = measure(
             to_measure,
@@ -200,7 +200,7 @@ def _one_setting(text: str) -> dict[str, Any]:
 
     chosen = read_settings(text)
     if len(chosen) > 1:
-        raise typer.BadParameter(f"{text!r} means several settings; give one, or use insnet benchmark spectrum")
+        raise typer.BadParameter(f"{text!r} means several settings; give one, or use insnet benchmark settings")
     return chosen[0]
 
 
@@ -217,7 +217,7 @@ def _faithful(model: "Model") -> "Model | None":
     return None
 
 
-def _judge(wanted: bool, folder: Path | None, model: "Model") -> "Judge | None":
+def wanted_judge(wanted: bool, folder: Path | None, model: "Model") -> "Judge | None":
     """The judge that was asked for, where the model is."""
     if not wanted and folder is None:
         return None
