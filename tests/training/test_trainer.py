@@ -217,6 +217,25 @@ def test_training_starts_from_another_model(recipe, tmp_path):
     assert fresh.best_loss > validated(tmp_path / "second")[0]["valid_loss"]
 
 
+def test_a_start_shares_whole_parts_and_tells_what_differs(recipe_path, recipe, tmp_path):
+    run(load_recipe(recipe_path, ["train.updates=2", "model.slot_queries=true"]), tmp_path / "first")
+    counting = ["train.updates=1", "train.learning_rate=1e-12", "model.count_head=9", "model.length_conditioned=true"]
+    told = []
+    with pytest.raises(ValueError, match=r"holds stop_head.weight of shape \(1, .*of its own family and size"):
+        run(load_recipe(recipe_path, counting), tmp_path / "second", start_from=tmp_path / "first")
+    run(with_train(recipe, updates=1, learning_rate=1e-12), tmp_path / "third", start_from=tmp_path / "first",
+        on_event=told.append)  # fmt: skip
+    assert Notice("left behind: slot_queries") in told
+    first, third = (load_model(tmp_path / name, "cpu").state_dict() for name in ("first", "third"))
+    assert all(torch.allclose(third[name], first[name], atol=1e-9) for name in third)
+    run(load_recipe(recipe_path, ["train.updates=1", "model.slot_queries=true"]), tmp_path / "fourth",
+        start_from=tmp_path / "third", on_event=told.append)  # fmt: skip
+    assert Notice("new: slot_queries") in told
+    with pytest.raises(ValueError, match="is of the family 'insnet', the recipe of 'autoregressive'"):
+        other = load_recipe(recipe_path, ["model.family=autoregressive"])
+        run(other, tmp_path / "fifth", start_from=tmp_path / "third")
+
+
 def test_prepared_data_is_enough_where_the_text_is_not(recipe, tmp_path):
     run(recipe, tmp_path / "here")
     moved = replace(recipe, data=replace(recipe.data, prepared=str(tmp_path / "moved"), folder=str(tmp_path / "gone")))

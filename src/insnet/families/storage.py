@@ -84,6 +84,29 @@ def load_weights(model: torch.nn.Module, folder: Path) -> None:
     model.load_state_dict(weights)
 
 
+def load_shared_weights(model: Generator, folder: Path) -> tuple[list[str], list[str]]:
+    """Fill a model with what it shares with a folder's; the parts that are new to it, and those that it leaves behind.
+
+    Only whole parts, such as the slot queries, may be on one side alone: what both have must be the same in all names
+    and shapes.
+    """
+    family, own = read_json_object(folder / CONFIG_FILE).get("family"), config_of_model(model)["family"]
+    if family != own:
+        raise ValueError(f"{folder} is of the family {family!r}, the recipe of {own!r}: start from one of these")
+    stored, source = read_weights(folder)
+    weights, expected = restored(stored), model.state_dict()
+    there, here = {_part(name) for name in weights}, {_part(name) for name in expected}
+    weights = {name: tensor for name, tensor in weights.items() if _part(name) in here}
+    shapes = {name: tuple(tensor.shape) for name, tensor in expected.items() if _part(name) in there}
+    check_tensors(weights, shapes, source, advice="a model can start only from one of its own family and size")
+    model.load_state_dict(weights, strict=False)
+    return sorted(here - there), sorted(there - here)
+
+
+def _part(name: str) -> str:
+    return name.split(".")[0]
+
+
 def read_weights(folder: Path) -> tuple[dict[str, Tensor], Path]:
     """All tensors of a model folder, and the file that names them."""
     if not (folder / INDEX_FILE).is_file():
@@ -126,10 +149,14 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def check_tensors(tensors: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]], source: Path) -> None:
+def check_tensors(
+    tensors: Mapping[str, Tensor],
+    shapes: Mapping[str, tuple[int, ...]],
+    source: Path,
+    advice: str = "weights and config.json do not belong together, copy the folder again",
+) -> None:
     """Refuse tensors whose names or shapes are not the expected ones."""
     missing, unexpected = sorted(shapes.keys() - tensors.keys()), sorted(tensors.keys() - shapes.keys())
-    advice = "weights and config.json do not belong together, copy the folder again"
     if missing or unexpected:
         parts = [
             f"{len(names)} {what} (first: {names[0]})"

@@ -19,7 +19,7 @@ from torch import Tensor
 from insnet import randomness
 from insnet.families import FAMILIES
 from insnet.families.generator import Generator
-from insnet.families.storage import load_weights
+from insnet.families.storage import load_shared_weights
 from insnet.text.batching import Batches, BatchingConfig, TokenBatch
 from insnet.text.tokenizer import Tokenizer
 from insnet.training.average import WeightAverage
@@ -115,7 +115,7 @@ class _Trainer:
         self.valid = Batches(prepared.valid, batching, recipe.given, starts_word, rank, world)
         self.batches_an_update = self.config.accumulate * int(world)
         self.updates = _updates_of(self.config, self.batches.updates_per_epoch / self.batches_an_update)
-        self.model = _new_model(recipe, prepared, start_from).to(accelerator.device)
+        self.model = _new_model(recipe, prepared, start_from, tell).to(accelerator.device)
         freeze_others(self.model, self.config.only)
         self.optimizer = make_optimizer(
             self.model, learning_rate=self.config.learning_rate, weight_decay=self.config.weight_decay
@@ -338,15 +338,18 @@ def _prepared(recipe: Recipe, accelerator: Any, start_from: str | Path | None, t
     return load_prepared(recipe)
 
 
-def _new_model(recipe: Recipe, prepared: Prepared, start_from: str | Path | None) -> Generator:
-    """The model before the first update."""
+def _new_model(recipe: Recipe, prepared: Prepared, start_from: str | Path | None, tell: Listener) -> Generator:
+    """The model before the first update; which parts it does not share with the one it starts from is told."""
     torch.manual_seed(int(randomness.mix(recipe.train.seed, _WEIGHTS)))
     config = recipe.model.for_vocabulary(prepared.tokenizer.size)
     model: Generator = FAMILIES[recipe.model.family](config)
     if start_from is not None:
         if Tokenizer.load(start_from).fingerprint != prepared.tokenizer.fingerprint:
             raise ValueError(f"the data was prepared with another tokenizer than {start_from} has: prepare it again")
-        load_weights(model, Path(start_from))
+        new, left_behind = load_shared_weights(model, Path(start_from))
+        for what, parts in (("new", new), ("left behind", left_behind)):
+            if parts:
+                tell(Notice(f"{what}: {', '.join(parts)}"))
     return model
 
 
