@@ -223,6 +223,14 @@ def test_a_start_shares_whole_parts_and_tells_what_differs(recipe_path, recipe, 
     told = []
     with pytest.raises(ValueError, match=r"holds stop_head.weight of shape \(1, .*of its own family and size"):
         run(load_recipe(recipe_path, counting), tmp_path / "second", start_from=tmp_path / "first")
+    with pytest.raises(
+        ValueError, match=r"train\.fresh names 'stop_heat', which the model does not have; its parts are c"
+    ):
+        unknown = load_recipe(recipe_path, [*counting, 'train.fresh=["stop_heat"]'])
+        run(unknown, tmp_path / "another", start_from=tmp_path / "first")
+    afresh = load_recipe(recipe_path, [*counting, 'train.fresh=["stop_head"]'])
+    run(afresh, tmp_path / "afresh", start_from=tmp_path / "first", on_event=told.append)
+    assert Notice("new: count_embedding, stop_head") in told
     run(with_train(recipe, updates=1, learning_rate=1e-12), tmp_path / "third", start_from=tmp_path / "first",
         on_event=told.append)  # fmt: skip
     assert Notice("left behind: slot_queries") in told

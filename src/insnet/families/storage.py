@@ -4,7 +4,7 @@ import dataclasses
 import importlib.metadata
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,21 +84,29 @@ def load_weights(model: torch.nn.Module, folder: Path) -> None:
     model.load_state_dict(weights)
 
 
-def load_shared_weights(model: Generator, folder: Path) -> tuple[list[str], list[str]]:
+def load_shared_weights(model: Generator, folder: Path, fresh: Collection[str] = ()) -> tuple[list[str], list[str]]:
     """Fill a model with what it shares with a folder's; the parts that are new to it, and those that it leaves behind.
 
     Only whole parts, such as the slot queries, may be on one side alone: what both have must be the same in all names
-    and shapes.
+    and shapes, but for `fresh` parts, which the model does not take over.
     """
     family, own = read_json_object(folder / CONFIG_FILE).get("family"), config_of_model(model)["family"]
     if family != own:
         raise ValueError(f"{folder} is of the family {family!r}, the recipe of {own!r}: start from one of these")
     stored, source = read_weights(folder)
     weights, expected = restored(stored), model.state_dict()
-    there, here = {_part(name) for name in weights}, {_part(name) for name in expected}
-    weights = {name: tensor for name, tensor in weights.items() if _part(name) in here}
+    there, here = {_part(name) for name in weights} - {*fresh}, {_part(name) for name in expected}
+    if unknown := sorted({*fresh} - here):
+        known = ", ".join(sorted(here))
+        raise ValueError(f"train.fresh names {unknown[0]!r}, which the model does not have; its parts are {known}")
+    weights = {name: tensor for name, tensor in weights.items() if _part(name) in here & there}
     shapes = {name: tuple(tensor.shape) for name, tensor in expected.items() if _part(name) in there}
-    check_tensors(weights, shapes, source, advice="a model can start only from one of its own family and size")
+    check_tensors(
+        weights,
+        shapes,
+        source,
+        advice="a model starts from one of its own family and size; train.fresh names parts that it does not take over",
+    )
     model.load_state_dict(weights, strict=False)
     return sorted(here - there), sorted(there - here)
 

@@ -93,6 +93,9 @@ class TrainConfig:
     only: tuple[str, ...] = ()
     """Parts of the model that learn, by the beginning of their parameters' names; the others stay as they are. None
     named: all learn."""
+    fresh: tuple[str, ...] = ()
+    """Parts of the model that begin anew though training starts from another model, which has them too: a stop head of
+    another size, say."""
     accumulate: int = 1
     """Batches whose gradients are summed before an update."""
     evaluate_every: int = 1000

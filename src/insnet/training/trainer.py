@@ -346,7 +346,7 @@ def _new_model(recipe: Recipe, prepared: Prepared, start_from: str | Path | None
     if start_from is not None:
         if Tokenizer.load(start_from).fingerprint != prepared.tokenizer.fingerprint:
             raise ValueError(f"the data was prepared with another tokenizer than {start_from} has: prepare it again")
-        new, left_behind = load_shared_weights(model, Path(start_from))
+        new, left_behind = load_shared_weights(model, Path(start_from), recipe.train.fresh)
         for what, parts in (("new", new), ("left behind", left_behind)):
             if parts:
                 tell(Notice(f"{what}: {', '.join(parts)}"))
