@@ -74,7 +74,7 @@ def quality(
 
 
 def ablation(
-    full: Annotated[str, typer.Option("--full", metavar="RUN", help="The whole model (recipes/yelp_paper.toml).")],
+    full: Annotated[str, typer.Option("--full", metavar="RUN", help="The whole model (recipes/yelp_full.toml).")],
     truncated: Annotated[str, typer.Option("--truncated", metavar="RUN", help="The one that sees only directions.")],
     noglobal: Annotated[str, typer.Option("--noglobal", metavar="RUN", help="The one without the newest token.")],
     data: DataOption,
