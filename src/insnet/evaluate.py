@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from insnet.evaluation.judge import Judge
 from insnet.evaluation.report import Report, score_texts
-from insnet.model import Model, Result
+from insnet.model import Model
 from insnet.text.corpus import find_split, read_keyword_lists, read_lines
 from insnet.text.keywords import draw_keyword_lists
 
@@ -53,8 +53,19 @@ def evaluate_task(
     return score_results(model, task, results, seed=seed, judge=judge), [result.text for result in results]
 
 
+class WrittenText(Protocol):
+    """What there is to score: a `Result`, or what was kept of one."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def finished(self) -> bool: ...
+
+
 def score_results(
-    model: Model, task: Task, results: Sequence[Result], *, seed: int = 0, judge: Judge | None = None
+    model: Model, task: Task, results: Sequence[WrittenText], *, seed: int = 0, judge: Judge | None = None
 ) -> Report:
     """The scores of what a model wrote for a task."""
     return score_texts(
@@ -63,12 +74,17 @@ def score_results(
         task.keywords,
         steps=[result.steps for result in results],
         finished=[result.finished for result in results],
-        model=model.folder.resolve().name if model.folder else type(model.family).__name__,
+        model=model_name(model),
         data=task.data,
         split=task.split,
         seed=seed,
         judge=judge,
     )
+
+
+def model_name(model: Model) -> str:
+    """What a model is called in reports: its folder's name, or its kind."""
+    return model.folder.resolve().name if model.folder else type(model.family).__name__
 
 
 def decoding_settings(model: Model, **options: Any) -> dict[str, Any]:

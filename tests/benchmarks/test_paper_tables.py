@@ -12,6 +12,7 @@ from small_models import LINES, Forced, edits_of, order_of, plays_of, prompt_of,
 
 from insnet.benchmarks import ablation, dinic, quality
 from insnet.benchmarks.decodings import PAPER_DECODING, Decoding, draw
+from insnet.benchmarks.drawing import Drawing
 from insnet.benchmarks.stop_nll import given_tokens, given_words, sentence_nats
 from insnet.evaluate import Task, evaluate_task
 from insnet.evaluation.bleu import bleu
@@ -65,7 +66,7 @@ def test_quality_has_every_promised_figure_of_every_way_to_write():
     )
     written = []
     headline, detail, texts = quality.measure(
-        ways, TASK, seeds=(3, 4), judge=LongTextsSurprise(), batch_size=4, on_written=written.append
+        ways, TASK, Drawing((3, 4), batch_size=4, on_written=written.append), LongTextsSurprise()
     )
     assert set(QUALITY) <= headline.keys() and sum(written) == 5 * 2 * 3
     for name, way in ways.items():
@@ -99,8 +100,8 @@ def test_the_papers_decoding_ignores_what_the_model_would_choose():
             **{"slot_choice": "argmax", "repetition_penalty": 3.0, "rounds": 2, "mode": "parallel", "min_words": 4},
         }
     )
-    texts = [draw(Decoding(model, PAPER_DECODING), TASK, seeds=(0,)).texts for model in (plain, fancy)]
-    assert texts[0] == texts[1] != draw(Decoding(fancy, {}), TASK, seeds=(0,)).texts
+    texts = [draw(Decoding(model, PAPER_DECODING), TASK, Drawing((0,))).texts for model in (plain, fancy)]
+    assert texts[0] == texts[1] != draw(Decoding(fancy, {}), TASK, Drawing((0,))).texts
 
 
 def test_texts_that_hit_the_cap_are_counted_in_tokens_and_in_words():
@@ -108,12 +109,12 @@ def test_texts_that_hit_the_cap_are_counted_in_tokens_and_in_words():
     with torch.no_grad():
         never.family.stop_head.bias.fill_(-1e3)
         never.family.stop_head.weight.zero_()
-    assert draw(Decoding(never, PAPER_DECODING), TASK, seeds=(0, 1)).nonterminating == 1.0
+    assert draw(Decoding(never, PAPER_DECODING), TASK, Drawing((0, 1))).nonterminating == 1.0
     capped = {**PAPER_DECODING, "max_words": 4, "max_tokens": 50}
-    assert draw(Decoding(never, capped), TASK, seeds=(0,)).nonterminating == 1.0
+    assert draw(Decoding(never, capped), TASK, Drawing((0,))).nonterminating == 1.0
     with torch.no_grad():
         never.family.stop_head.bias.fill_(1e3)
-    assert draw(Decoding(never, PAPER_DECODING), TASK, seeds=(0, 1)).nonterminating == 0.0
+    assert draw(Decoding(never, PAPER_DECODING), TASK, Drawing((0, 1))).nonterminating == 0.0
 
 
 # ---- stop terms ----
@@ -181,13 +182,13 @@ def ablated():
 
 
 def test_the_ablation_has_every_promised_figure(ablated):
-    headline, detail, texts = ablation.measure(ablated, TASK, seeds=(0, 1), orders=2, settings={"max_words": 20})
+    headline, detail, texts = ablation.measure(ablated, TASK, Drawing((0, 1)), orders=2, settings={"max_words": 20})
     assert set(ABLATION) <= headline.keys()
     for name, model in ablated.items():
         way = Decoding(model, {**PAPER_DECODING, "max_words": 20})
         assert headline[f"bleu2_{name}"] == pytest.approx(bleu2_of(way, (0, 1)))
         assert headline[f"stop_nll_{name}"] == sentence_nats(model, TASK, orders=2).stop
-        assert headline[f"nonterminating_{name}"] == draw(way, TASK, seeds=(0, 1)).nonterminating
+        assert headline[f"nonterminating_{name}"] == draw(way, TASK, Drawing((0, 1))).nonterminating
         assert detail[name]["settings"]["max_words"] == 20 and len(texts[name]) == 5
     assert headline["stop_nll_truncated"] != headline["stop_nll_full"]
     json.dumps(detail, allow_nan=False)
@@ -196,15 +197,15 @@ def test_the_ablation_has_every_promised_figure(ablated):
 def test_models_in_each_others_place_and_other_stopping_are_refused(ablated):
     swapped = {**ablated, "full": ablated["noglobal"]}
     with pytest.raises(ValueError, match="given as full has noglobal = True; expected False"):
-        ablation.measure(swapped, TASK, seeds=(0,))
+        ablation.measure(swapped, TASK, Drawing((0,)))
     with pytest.raises(ValueError, match="the ablation stops as the paper does"):
-        ablation.measure(ablated, TASK, seeds=(0,), settings={"stopping": "sampled"})
+        ablation.measure(ablated, TASK, Drawing((0,)), settings={"stopping": "sampled"})
     told = {**ablated, "full": lower(count_head=9, length_conditioned=True)}
     with pytest.raises(ValueError, match="given as full was told its length"):
-        ablation.measure(told, TASK, seeds=(0,))
+        ablation.measure(told, TASK, Drawing((0,)))
     left_to_right = {**ablated, "truncated": lower("autoregressive")}
     with pytest.raises(ValueError, match="given as truncated has truncated = None"):
-        ablation.measure(left_to_right, TASK, seeds=(0,))
+        ablation.measure(left_to_right, TASK, Drawing((0,)))
 
 
 # ---- dinic ----
@@ -222,7 +223,7 @@ def test_dinic_has_every_promised_figure():
         sequential_settings={"top_k": 3},
     )
     latency = dinic.LatencyConfig(texts=2, rounds=1, warmup=0)
-    headline, detail, texts = dinic.measure(ways, TASK, seeds=(0, 1), latency=latency, judge=LongTextsSurprise())
+    headline, detail, texts = dinic.measure(ways, TASK, Drawing((0, 1)), LongTextsSurprise(), latency=latency)
     assert set(DINIC) <= headline.keys()
     for name, way in ways.items():
         assert headline[f"{name}_bleu2" if name else "bleu2"] == pytest.approx(bleu2_of(way, (0, 1)))
@@ -241,6 +242,6 @@ def test_without_a_model_for_it_uniform_is_the_parallel_model():
     one, other = lower(), lower(seed=1)
     assert dinic.ways(one, other)["uniform"].model is other
     with pytest.raises(ValueError, match="inserts one by one"):
-        dinic.measure(dinic.ways(one, lower("autoregressive")), TASK, seeds=(0,), on_written=pytest.fail)
+        dinic.measure(dinic.ways(one, lower("autoregressive")), TASK, Drawing(on_written=pytest.fail))
     with pytest.raises(ValueError, match="texts is 0"):
         dinic.LatencyConfig(texts=0)

@@ -5,6 +5,7 @@ import math
 import pytest
 from small_models import LINES, small_model
 
+from insnet.benchmarks.drawing import Drawing
 from insnet.benchmarks.paper import spectrum_points
 from insnet.benchmarks.parallel_speed import ParallelSpeedConfig
 from insnet.benchmarks.parallel_speed import measure as measure_speed
@@ -61,7 +62,7 @@ def test_uniform_is_a_point_that_fills_every_slot_in_seven_rounds_at_most(model)
     assert points_of_taus({math.inf: "runs/inf"})[0].settings == settings
     assert read_settings("uniform top_k=1/3")[1] == {"parallel_mass": 1, "rounds": 7, "top_k": 3}
     assert "uniform" in [point.name for point in points_of_model("one", DEFAULT_SETTINGS)]
-    headline, detail, _ = measure([one], TASK, lambda name: model)
+    headline, detail, _ = measure([one], TASK, lambda name: model, Drawing())
     assert detail["points"][0]["rounds"] <= 7 and "bleu4_uniform" in headline
     for result in model.generate_batch(TASK.keywords, seed=0, **settings):
         canvas = len(result.keywords)
@@ -74,7 +75,7 @@ def test_a_point_tells_the_scores_and_rounds_of_its_texts(model, tmp_path):
     points = points_of_model("one", ["parallel_mass=0.9", "parallel_mass=1 round_share=0.3/0.5"])
     counted = []
     headline, detail, texts = measure(
-        points, TASK, lambda name: model, seeds=(0, 1), batch_size=4, on_written=counted.append
+        points, TASK, lambda name: model, Drawing((0, 1), batch_size=4, on_written=counted.append)
     )
     assert sum(counted) == 6 * 4 * 2
     names = ["sequential", "parallel_mass_0.9", "parallel_mass_1_round_share_0.3", "parallel_mass_1_round_share_0.5"]
@@ -99,14 +100,14 @@ def test_a_point_tells_the_scores_and_rounds_of_its_texts(model, tmp_path):
 def test_a_model_is_loaded_once_and_wrong_settings_are_refused_before_anything_is_written(model):
     loaded = []
     points = [*points_of_model("one", ["parallel_mass=0.9"]), *points_of_taus({10: "two", -math.inf: "one"})]
-    measure(points, TASK, lambda name: (loaded.append(name), model)[1])
+    measure(points, TASK, lambda name: (loaded.append(name), model)[1], Drawing())
     assert loaded == ["one", "two"]
     for settings, told in (
         ("paralel_mass=1", "did you mean 'parallel_mass'"),
         ("parallel_mass=1/1", "asked for twice"),
     ):
         with pytest.raises(ValueError, match=told):
-            measure(points_of_model("one", [settings]), TASK, lambda name: model, on_written=pytest.fail)
+            measure(points_of_model("one", [settings]), TASK, lambda name: model, Drawing(on_written=pytest.fail))
 
 
 def test_series_are_drawn(tmp_path):

@@ -4,11 +4,12 @@
 the newest token.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from insnet.benchmarks.decodings import PAPER_DECODING, SCORES, Decoding, Drawn, check_stops_by_itself, draw
+from insnet.benchmarks.drawing import Drawing
 from insnet.benchmarks.stop_nll import sentence_nats
 from insnet.evaluate import Task
 from insnet.model import Model
@@ -25,12 +26,10 @@ _FIXED = ("stopping", "stop_threshold")
 def measure(
     models: Mapping[str, Model],
     task: Task,
+    drawing: Drawing,
     *,
-    seeds: Sequence[int],
     settings: Mapping[str, Any] | None = None,
     orders: int = 4,
-    batch_size: int = 64,
-    on_written: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, list[str]]]:
     """The headline (stop_nll_full, bleu2_full, nonterminating_full, ...), the detail behind it, and each model's texts
     of the first seed.
@@ -42,8 +41,8 @@ def measure(
     detail: dict[str, Any] = {"split": task.split, "sentences": len(task.references), "orders": orders}
     texts: dict[str, list[str]] = {}
     for name, way in ways.items():
-        nats = sentence_nats(way.model, task, orders=orders, seed=seeds[0])
-        drawn = draw(way, task, seeds=seeds, batch_size=batch_size, on_written=on_written)
+        nats = sentence_nats(way.model, task, orders=orders, seed=drawing.seeds[0])
+        drawn = draw(way, task, drawing)
         figures |= {f"stop_nll_{name}": nats.stop, **_figures(name, drawn)}
         detail[name] = {**drawn.detail(), "nats_per_sentence": asdict(nats)}
         texts[name] = drawn.texts

@@ -1,15 +1,16 @@
 """A task written by one model in one way with several seeds: what an entry of the paper's tables is made of."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from insnet.benchmarks.drawing import Drawing, DrawnText
 from insnet.evaluate import Task, decoding_settings, score_results
 from insnet.evaluation.judge import Judge
 from insnet.evaluation.report import Report, detail_of_seeds, headline
 from insnet.families.insnet import InsNet
-from insnet.model import Model, Result
+from insnet.model import Model
 
 PAPER_DECODING: Mapping[str, Any] = {
     "mode": "sequential",
@@ -63,6 +64,8 @@ class Drawn:
     """The share of all texts that hit the length cap, in tokens or in words."""
     settings: dict[str, Any]
     """Everything it was decoded by."""
+    made: list[dict[str, str]]
+    """Where the texts of each seed were kept: by which commit, on what hardware and when they were drawn."""
 
     def scores(self, names: Sequence[str], form: str = "{}") -> dict[str, float]:
         """The means over all seeds of those scores that there are, each called what `form` makes of its name."""
@@ -71,27 +74,21 @@ class Drawn:
 
     def detail(self) -> dict[str, Any]:
         """What stands behind the means."""
-        return {**detail_of_seeds(self.reports, self.settings), "nonterminating": self.nonterminating}
+        made = {"drawn": self.made} if any(self.made) else {}
+        return {**detail_of_seeds(self.reports, self.settings), "nonterminating": self.nonterminating, **made}
 
 
-def draw(
-    decoding: Decoding,
-    task: Task,
-    *,
-    seeds: Sequence[int],
-    judge: Judge | None = None,
-    batch_size: int = 64,
-    on_written: Callable[[int], None] | None = None,
-) -> Drawn:
+def draw(decoding: Decoding, task: Task, drawing: Drawing, judge: Judge | None = None) -> Drawn:
     """What a way to write makes of a task with every seed."""
     model, settings = decoding.model, decoding.all_settings()
-    options: dict[str, Any] = {"batch_size": batch_size, "on_written": on_written, **decoding.settings}
-    results = [model.generate_batch(task.keywords, seed=seed, **options) for seed in seeds]
+    draws = drawing.draw(model, task, decoding.settings)
     reports = [
-        score_results(model, task, drawn, seed=seed, judge=judge) for seed, drawn in zip(seeds, results, strict=True)
+        score_results(model, task, each.texts, seed=seed, judge=judge)
+        for seed, each in zip(drawing.seeds, draws, strict=True)
     ]
-    cut_off = [hits_cap(result, settings["max_words"]) for drawn in results for result in drawn]
-    return Drawn(reports, [result.text for result in results[0]], fmean(cut_off), settings)
+    cut_off = [hits_cap(text, settings["max_words"]) for each in draws for text in each.texts]
+    texts, made = [text.text for text in draws[0].texts], [each.made for each in draws]
+    return Drawn(reports, texts, fmean(cut_off), settings, made)
 
 
 def stops_by_itself(model: Model) -> bool:
@@ -110,6 +107,6 @@ def check_stops_by_itself(model: Model, name: str) -> None:
         )
 
 
-def hits_cap(result: Result, max_words: int) -> bool:
+def hits_cap(result: DrawnText, max_words: int) -> bool:
     """Whether a text has no end of its own: it has as many tokens as a text may have, or as many words."""
     return not result.finished or len(result.text.split()) >= max_words

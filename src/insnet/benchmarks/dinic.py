@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from insnet.benchmarks.decodings import SCORES, Decoding, draw
+from insnet.benchmarks.drawing import Drawing
 from insnet.benchmarks.spectrum import UNIFORM
 from insnet.benchmarks.timing import Timing, time_in_turns
 from insnet.evaluate import Task
@@ -56,12 +57,10 @@ def ways(
 def measure(
     ways: Mapping[str, Decoding],
     task: Task,
-    *,
-    seeds: Sequence[int],
-    latency: LatencyConfig | None = None,
+    drawing: Drawing,
     judge: Judge | None = None,
-    batch_size: int = 64,
-    on_written: Callable[[int], None] | None = None,
+    *,
+    latency: LatencyConfig | None = None,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, list[str]]]:
     """The headline (bleu2, steps, sequential_bleu4, uniform_bleu2, latency_ratio_batch1, ...), the detail behind it,
     and each way's texts of the first seed."""
@@ -70,13 +69,13 @@ def measure(
     figures: dict[str, float] = {}
     details, texts = {}, {}
     for name, way in ways.items():
-        drawn = draw(way, task, seeds=seeds, judge=judge, batch_size=batch_size, on_written=on_written)
+        drawn = draw(way, task, drawing, judge)
         figures |= drawn.scores(SCORES, f"{name}_{{}}" if name else "{}")
         details[name], texts[name] = drawn.detail(), drawn.texts
     config = latency or LatencyConfig()
     if judge is not None:
         figures["judge_ppl_reference"] = judge.perplexity(task.references).perplexity
-    timings = _timed(ways, task.keywords, seeds[0], config)
+    timings = _timed(ways, task.keywords, drawing.seeds[0], config)
     figures["latency_ratio_batch1"] = timings[PARALLEL].median / timings[SEQUENTIAL].median
     seconds = {name: {"seconds": timing.median, "spread": timing.spread()} for name, timing in timings.items()}
     return figures, {**details.pop(""), **details, "latency": {**asdict(config), **seconds}}, texts

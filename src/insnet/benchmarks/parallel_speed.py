@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
+from insnet.benchmarks.drawing import Drawing
 from insnet.benchmarks.other_results import OtherFigure, check_comparable, with_other_figures
 from insnet.benchmarks.spectrum import described
 from insnet.benchmarks.timing import time_in_turns
-from insnet.evaluate import Task
+from insnet.evaluate import Task, model_name
 from insnet.model import Model, Result
 
 MODES = ("sequential", "parallel")
@@ -69,11 +70,11 @@ def measure(
     """
     modes = {mode: {**settings, "mode": mode} for mode in MODES}
     configs = {mode: asdict(model.job(**options).config) for mode, options in modes.items()}
-    name = model.folder.resolve().name if model.folder else type(model.family).__name__
+    name = model_name(model)
     names = {size: config.latency_name(size) for size in config.batch_sizes}
     check_comparable(others, model=name, generation=configs, own_names=[*names.values(), *_FIGURES])
-    common: dict[str, Any] = {"seed": config.seed, "batch_size": batch_size, "on_written": on_written}
-    written = {mode: model.generate_batch(task.keywords, **common, **options) for mode, options in modes.items()}
+    drawing = Drawing((config.seed,), batch_size, on_written=on_written)
+    written = {mode: drawing.draw(model, task, options)[0].texts for mode, options in modes.items()}
     quality = {mode: described(model, task, results, config.seed) for mode, results in written.items()}
     timings = [_timed(model, task.keywords, modes, size, config) for size in config.batch_sizes]
     detail = {

@@ -1,9 +1,9 @@
 """The paper's main table for one data set: a model at its best, by the paper's decoding, and beside Plan-and-Write."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from insnet.benchmarks.decodings import PAPER_DECODING, SCORES, Decoding, check_stops_by_itself, draw
+from insnet.benchmarks.drawing import Drawing
 from insnet.evaluate import Task
 from insnet.evaluation.judge import Judge
 from insnet.evaluation.report import headline
@@ -27,20 +27,14 @@ def ways(best: Decoding, *, baseline: Decoding | None = None, faithful: Model | 
 def measure(
     ways: dict[str, Decoding],
     task: Task,
-    *,
-    seeds: Sequence[int],
+    drawing: Drawing,
     judge: Judge | None = None,
-    batch_size: int = 64,
-    on_written: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, list[str]]]:
     """The headline (bleu2, ..., faithful_bleu2, ..., ar_bleu2, ...), the detail behind it, and each way's texts of the
     first seed."""
     for way in ways.values():
         way.all_settings()  # refused before anything is written
-    drawn = {
-        name: draw(way, task, seeds=seeds, judge=judge, batch_size=batch_size, on_written=on_written)
-        for name, way in ways.items()
-    }
+    drawn = {name: draw(way, task, drawing, judge) for name, way in ways.items()}
     figures, detail = headline(drawn[""].reports), drawn[""].detail()
     for name in (name for name in drawn if name):
         figures |= drawn[name].scores(SCORES, f"{name}_{{}}")

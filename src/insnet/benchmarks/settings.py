@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from insnet.benchmarks.decodings import SCORES, Decoding, draw
+from insnet.benchmarks.drawing import Drawing
 from insnet.benchmarks.spectrum import name_of_settings
 from insnet.evaluate import Task
 from insnet.evaluation.judge import Judge
@@ -17,11 +18,9 @@ def measure(
     model: Model,
     choices: Sequence[Mapping[str, Any]],
     task: Task,
-    *,
-    seeds: Sequence[int],
+    drawing: Drawing,
     judge: Judge | None = None,
-    batch_size: int = 64,
-    on_written: Callable[[int], None] | None = None,
+    *,
     on_measured: Callable[[str, Mapping[str, float]], None] | None = None,
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """The headline (bleu4_NAME, ...) and the detail behind it, the model's own settings first; `on_measured` hears of
@@ -34,7 +33,7 @@ def measure(
     figures: dict[str, float] = {}
     detail: dict[str, Any] = {"split": task.split, "sentences": len(task.references), "choices": {}}
     for name, way in ways.items():
-        drawn = draw(way, task, seeds=seeds, judge=judge, batch_size=batch_size, on_written=on_written)
+        drawn = draw(way, task, drawing, judge)
         figures |= drawn.scores(SCORES, f"{{}}_{name}")
         detail["choices"][name] = drawn.detail()
         if on_measured is not None:

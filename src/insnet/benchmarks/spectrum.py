@@ -12,11 +12,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from insnet.benchmarks.drawing import Drawing, DrawnText
 from insnet.benchmarks.paper import SERIES as PAPER_SERIES
-from insnet.evaluate import Task, score_results
+from insnet.evaluate import Task, model_name, score_results
 from insnet.evaluation.files import one_a_line, outputs_path
 from insnet.files import write_atomically
-from insnet.model import Model, Result
+from insnet.model import Model
 
 TOP_K_OF_TAU = {10.0: 1, 3.0: 1, 1.0: 3, 0.3: 3, -math.inf: 5}
 """What the paper draws tokens from, for each tolerance (section 4)."""
@@ -123,10 +124,7 @@ def measure(
     points: Sequence[Point],
     task: Task,
     load: Callable[[str], Model],
-    *,
-    seeds: Sequence[int] = (0,),
-    batch_size: int = 64,
-    on_written: Callable[[int], None] | None = None,
+    drawing: Drawing,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, list[str]]]:
     """The headline (bleu4_NAME, sequential_ratio_NAME, ...), the detail behind it, and each point's texts of the first
     seed."""
@@ -138,23 +136,23 @@ def measure(
     rows: list[Row] = []
     texts: dict[str, list[str]] = {}
     for point, config in zip(points, configs, strict=True):
-        model, options = models[point.model], {"batch_size": batch_size, "on_written": on_written, **point.settings}
-        drawn = [model.generate_batch(task.keywords, seed=seed, **options) for seed in seeds]
-        scores = [described(model, task, results, seed) for results, seed in zip(drawn, seeds, strict=True)]
+        model = models[point.model]
+        draws = drawing.draw(model, task, point.settings)
+        scores = [described(model, task, each.texts, seed) for each, seed in zip(draws, drawing.seeds, strict=True)]
         means = {name: fmean(row[name] for row in scores) for name in scores[0]}
-        texts[point.name] = [result.text for result in drawn[0]]
-        named = {"name": point.name, "series": point.series, "model": _name(model)}
+        texts[point.name] = [text.text for text in draws[0].texts]
+        named = {"name": point.name, "series": point.series, "model": model_name(model)}
         rows.append({**named, "settings": point.settings, **means, "config": config})
     headline = {f"{score}_{row['name']}": row[score] for row in rows for score in _IN_HEADLINE if score in row}
     return headline, {"split": task.split, "sentences": len(task.references), "points": rows}, texts
 
 
-def described(model: Model, task: Task, results: Sequence[Result], seed: int) -> dict[str, float]:
+def described(model: Model, task: Task, results: Sequence[DrawnText], seed: int) -> dict[str, float]:
     """The scores of some texts and how parallel they were written; scores that a task has not are left out."""
     report = score_results(model, task, results, seed=seed)
     scores = {name: getattr(report, name) for name in _SCORES}
     rounds = sum(result.steps for result in results)
-    insertions = sum(len(step["insert"]) for result in results for step in result.trace)
+    insertions = sum(result.insertions for result in results)
     return {
         **{name: score for name, score in scores.items() if score is not None},
         "rounds": report.steps,
@@ -198,7 +196,3 @@ def _short(point: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> str
         return str(point["name"].removeprefix("tau_"))
     own = point["settings"].items()
     return ", ".join(str(value) for name, value in own if any(p["settings"][name] != value for p in series))
-
-
-def _name(model: Model) -> str:
-    return model.folder.resolve().name if model.folder else type(model.family).__name__

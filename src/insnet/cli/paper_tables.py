@@ -10,7 +10,7 @@ import typer
 
 from insnet.cli import options, terminal
 from insnet.cli.benchmark import ResultOption, numbers, report
-from insnet.cli.parallel import DataOption, KeywordsOption, LimitOption
+from insnet.cli.parallel import DataOption, KeepOption, KeywordsOption, LimitOption
 
 if TYPE_CHECKING:
     from insnet.evaluate import Task
@@ -47,6 +47,7 @@ def quality(
     limit: LimitOption = None,
     keywords_per_line: KeywordsOption = 7,
     batch_size: options.BatchSizeOption = 64,
+    keep: KeepOption = None,
     device: options.DeviceOption = options.Device.auto,
     output: ResultOption = None,
 ) -> None:
@@ -56,6 +57,7 @@ def quality(
     """
     all_seeds, chosen, of_baseline = numbers(seeds), _one_setting(settings), _one_setting(baseline_settings)
     from insnet.benchmarks.decodings import Decoding
+    from insnet.benchmarks.drawing import Drawing
     from insnet.benchmarks.quality import measure, ways
     from insnet.evaluate import read_task
     from insnet.shelf import load
@@ -69,7 +71,7 @@ def quality(
     )
     judge = wanted_judge(judged, judge_folder, writer)
     with terminal.progress_bar("generating", total=_texts(to_measure, task, all_seeds)) as bar:
-        found = measure(to_measure, task, seeds=all_seeds, judge=judge, batch_size=batch_size, on_written=bar.advance)
+        found = measure(to_measure, task, Drawing(all_seeds, batch_size, keep, bar.advance), judge)
     _report(task, all_seeds, output, *found, main="")
 
 
@@ -87,6 +89,7 @@ def ablation(
     limit: LimitOption = None,
     keywords_per_line: KeywordsOption = 7,
     batch_size: options.BatchSizeOption = 64,
+    keep: KeepOption = None,
     device: options.DeviceOption = options.Device.auto,
     output: ResultOption = None,
 ) -> None:
@@ -96,6 +99,7 @@ def ablation(
     """
     all_seeds, chosen = numbers(seeds), _one_setting(settings)
     from insnet.benchmarks.ablation import measure
+    from insnet.benchmarks.drawing import Drawing
     from insnet.evaluate import read_task
     from insnet.shelf import load
 
@@ -106,11 +110,9 @@ def ablation(
         found = measure(
             models,
             task,
-            seeds=all_seeds,
+            Drawing(all_seeds, batch_size, keep, bar.advance),
             settings=chosen,
             orders=orders,
-            batch_size=batch_size,
-            on_written=bar.advance,
         )
     _report(task, all_seeds, output, *found, main="full")
 
@@ -134,6 +136,7 @@ def dinic(
     limit: LimitOption = None,
     keywords_per_line: KeywordsOption = 7,
     batch_size: options.BatchSizeOption = 64,
+    keep: KeepOption = None,
     texts: Annotated[int, typer.Option(min=1, help="Texts to write in a timed call, one at a time.")] = 16,
     rounds: Annotated[int, typer.Option(min=1, help="Calls to time of each model.")] = 3,
     warmup: Annotated[int, typer.Option(min=0, help="Calls before the clock starts.")] = 1,
@@ -146,6 +149,7 @@ def dinic(
     """
     all_seeds, chosen, of_sequential = numbers(seeds), _one_setting(settings), _one_setting(sequential_settings)
     from insnet.benchmarks.dinic import LatencyConfig, measure, ways
+    from insnet.benchmarks.drawing import Drawing
     from insnet.evaluate import read_task
     from insnet.shelf import load
 
@@ -162,11 +166,9 @@ def dinic(
         found = measure(
             to_measure,
             task,
-            seeds=all_seeds,
+            Drawing(all_seeds, batch_size, keep, bar.advance),
+            judge,
             latency=LatencyConfig(texts, rounds, warmup),
-            judge=judge,
-            batch_size=batch_size,
-            on_written=bar.advance,
         )
     _report(task, all_seeds, output, *found, main="")
 

@@ -15,6 +15,12 @@ LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first so 
 KeywordsOption = Annotated[
     int, typer.Option(min=0, help="Keywords to draw from a sentence, if there is no SPLIT.keywords.txt.")
 ]
+KeepOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Keep texts here as they are drawn: a command that was cut off goes on from them."
+    ),
+]
 
 
 def spectrum(
@@ -43,6 +49,7 @@ def spectrum(
     keywords_per_line: KeywordsOption = 4,
     seeds: Annotated[str, typer.Option(metavar="A,B,...", help="Seeds of the texts; figures are their means.")] = "0",
     batch_size: options.BatchSizeOption = 64,
+    keep: KeepOption = None,
     device: options.DeviceOption = options.Device.auto,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Also draw it: .svg or .png.")] = None,
     paper: Annotated[
@@ -61,6 +68,7 @@ def spectrum(
     if paper is not None and plot is None:
         raise typer.BadParameter("--paper adds to a picture: name one with --plot FILE")
     all_seeds, folders = numbers(seeds), _folder_of_tau(tau or [])
+    from insnet.benchmarks.drawing import Drawing
     from insnet.benchmarks.paper import spectrum_points
     from insnet.benchmarks.spectrum import DEFAULT_SETTINGS, draw, measure, points_of_model, points_of_taus, write_texts
     from insnet.evaluate import read_task
@@ -76,9 +84,7 @@ def spectrum(
             points,
             task,
             lambda name: load(name, device=device),
-            seeds=all_seeds,
-            batch_size=batch_size,
-            on_written=bar.advance,
+            Drawing(all_seeds, batch_size, keep, bar.advance),
         )
     if plot is not None:
         draw([*detail["points"], *of_paper], plot)

@@ -9,7 +9,7 @@ import typer
 from insnet.cli import options, terminal
 from insnet.cli.benchmark import ResultOption, numbers, report
 from insnet.cli.paper_tables import JudgedOption, JudgeFolderOption, SeedsOption, SplitOption, wanted_judge
-from insnet.cli.parallel import DataOption, KeywordsOption, LimitOption
+from insnet.cli.parallel import DataOption, KeepOption, KeywordsOption, LimitOption
 
 
 def settings(
@@ -26,6 +26,7 @@ def settings(
     limit: LimitOption = None,
     keywords_per_line: KeywordsOption = 7,
     batch_size: options.BatchSizeOption = 64,
+    keep: KeepOption = None,
     device: options.DeviceOption = options.Device.auto,
     output: ResultOption = None,
 ) -> None:
@@ -34,6 +35,7 @@ def settings(
     insnet benchmark settings tour --data data/tour --try "temperature=0.7/0.9" --try "candidates=8 top_k=0"
     """
     all_seeds = numbers(seeds)
+    from insnet.benchmarks.drawing import Drawing
     from insnet.benchmarks.settings import measure
     from insnet.benchmarks.spectrum import read_settings
     from insnet.evaluate import read_task
@@ -49,10 +51,8 @@ def settings(
             writer,
             choices,
             task,
-            seeds=all_seeds,
-            judge=judge,
-            batch_size=batch_size,
-            on_written=bar.advance,
+            Drawing(all_seeds, batch_size, keep, bar.advance),
+            judge,
             on_measured=_tell,
         )
     report(f"{task.data}/{task.split}, {len(task.keywords)} keyword lists", all_seeds, output, *found)
