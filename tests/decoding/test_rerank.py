@@ -8,6 +8,7 @@ import torch
 from small_models import KINDS, batch_of, offers, prompt_of, small_model
 
 from insnet.decoding import rerank
+from insnet.decoding.config import CANDIDATE_CHOICES as CHOICES
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.job import Job
 from insnet.decoding.request import Request, required_words
@@ -18,7 +19,6 @@ from insnet.insertion.canvas import INSERTED
 from insnet.model import Model
 
 LISTS = [["captain", "ship"], [], ["girl", "song", "old garden"], ["bread"]]
-CHOICES = ["consensus", "likelihood"]
 
 
 @pytest.fixture(params=list(FAMILIES))
@@ -138,10 +138,10 @@ def test_the_kept_text_is_the_best_of_those_written_with_the_candidates_seeds(mo
     changed = 0
     for keywords in LISTS:
         texts = written(model, keywords, candidate_seeds(7, 5), top_k=5)
-        if choice == "consensus":
-            scores = agreement([text.text for text in texts])
-        else:
-            scores = likelihoods(model.scribe, texts, [7] * 5, 2)
+        alike = torch.tensor(agreement([text.text for text in texts]), dtype=torch.float64)
+        likely = torch.tensor(likelihoods(model.scribe, texts, [7] * 5, 2), dtype=torch.float64)
+        both = sum((each - each.mean()) / each.std(correction=0) for each in (alike, likely))
+        scores = {"consensus": alike, "likelihood": likely, "both": both}[choice].tolist()
         best = max(range(5), key=scores.__getitem__)
         result = model.generate(keywords, seed=7, candidates=5, candidate_choice=choice, top_k=5)
         assert (result.text, result.seed) == (texts[best].text, 7)
@@ -199,7 +199,7 @@ def test_progress_counts_texts_not_candidates(model):
     ("settings", "told"),
     [
         ({"candidates": 0}, "candidates is 0; expected 1 or more"),
-        ({"candidate_choice": "best"}, "candidate_choice is 'best'; expected one of consensus, likelihood"),
+        ({"candidate_choice": "best"}, "candidate_choice is 'best'; expected one of consensus, likelihood, both"),
         ({"candidate_orders": 0}, "candidate_orders is 0"),
         ({"min_p": 1.5}, "min_p is 1.5; expected a share from 0 to 1"),
         ({"typical_p": 0}, "typical_p is 0; expected a share above 0"),

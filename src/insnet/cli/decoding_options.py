@@ -26,6 +26,7 @@ class CandidateChoice(StrEnum):
 
     consensus = "consensus"
     likelihood = "likelihood"
+    both = "both"
 
 
 def _option(kind: type, text: str) -> Any:
@@ -44,7 +45,7 @@ DECODING_OPTIONS: dict[str, Any] = {
     "rounds": _option(int, "Steps after which a text ends; 0 for no limit."),
     "stopping": _option(Stopping, "How the end is found."),
     "candidates": _option(int, "Write so many texts for one and keep the best."),
-    "candidate_choice": _option(CandidateChoice, "The best: what most others agree with, or the likeliest."),
+    "candidate_choice": _option(CandidateChoice, "The best: what most others agree with, the likeliest, or both."),
     "revise": _option(int, "Rounds that replace the least likely words."),
 }
 """By the field of GenerationConfig that each one sets."""

@@ -10,7 +10,7 @@ from typing import Any
 STOPPING_RULES = ("rehearsed", "counted", "threshold", "sampled", "cumulative")
 SLOT_CHOICES = ("nucleus", "argmax")
 MODES = ("sequential", "parallel")
-CANDIDATE_CHOICES = ("consensus", "likelihood")
+CANDIDATE_CHOICES = ("consensus", "likelihood", "both")
 CONFLICTS = ("allowed", "same_token", "neighbours")
 
 
@@ -66,7 +66,8 @@ class GenerationConfig:
     """Texts written for one, of which the best is kept."""
     candidate_choice: str = "consensus"
     """Which candidate is the best: the one that has most words and runs of words in common with the others
-    (`consensus`); the one with the highest likelihood an insertion (`likelihood`)."""
+    (`consensus`); the one with the highest likelihood an insertion (`likelihood`); or the one with the highest sum of
+    the two, each in standard deviations among the candidates (`both`)."""
     candidate_orders: int = 2
     """Insertion orders over which a likelihood is averaged; a left-to-right model needs none."""
     revise: int = 0

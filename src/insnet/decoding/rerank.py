@@ -1,10 +1,10 @@
-"""The best of several texts for one request: the one most of the others agree with, or the likeliest."""
+"""The best of several texts for one request: the one most of the others agree with, the likeliest, or both."""
 
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, pstdev
 
 import torch
 from torch import Tensor
@@ -45,14 +45,32 @@ def best_of(
     scribe: Scribe, groups: Sequence[Sequence[Written]], seeds: Sequence[int], config: GenerationConfig
 ) -> list[Written | None]:
     """The best text of each group of candidates, the first of equals; None where there is none."""
-    if config.candidate_choice == "consensus":
-        scores = [agreement([written.text for written in group]) for group in groups]
-    else:
-        scores = _likelihoods_of_groups(scribe, groups, seeds, config.candidate_orders)
+    measures: list[list[list[float]]] = []
+    if config.candidate_choice in ("consensus", "both"):
+        measures.append([agreement([written.text for written in group]) for group in groups])
+    if config.candidate_choice in ("likelihood", "both"):
+        measures.append(_likelihoods_of_groups(scribe, groups, seeds, config.candidate_orders))
+    scores = [_summed(own) for own in zip(*measures, strict=True)]
     return [
         group[max(range(len(group)), key=own.__getitem__)] if group else None
         for group, own in zip(groups, scores, strict=True)
     ]
+
+
+def _summed(measures: Sequence[Sequence[float]]) -> list[float]:
+    """The sum of some measures of the same texts, each in its own standard deviations; a single one as it is.
+
+    >>> _summed([[1.0, 3.0], [20.0, 10.0]])
+    [0.0, 0.0]
+    """
+    if len(measures) == 1:
+        return list(measures[0])
+    return [sum(values) for values in zip(*map(_in_deviations, measures), strict=True)]
+
+
+def _in_deviations(values: Sequence[float]) -> list[float]:
+    mean, deviation = (fmean(values), pstdev(values)) if values else (0.0, 0.0)
+    return [(value - mean) / deviation if deviation else 0.0 for value in values]
 
 
 def agreement(texts: Sequence[str]) -> list[float]:
