@@ -336,3 +336,20 @@ def test_impossible_settings_are_refused_in_a_sentence(settings, words):
 def test_an_unknown_setting_names_its_nearest():
     with pytest.raises(ValueError, match="unknown generation setting 'temprature'; did you mean 'temperature'"):
         GenerationConfig.of({"temprature": 1})
+
+
+@pytest.mark.parametrize("choices", [3, 256, 257, 1000, 1024])
+def test_a_draw_in_blocks_is_the_draw_by_one_running_sum(choices):
+    generator = torch.Generator().manual_seed(choices)
+    log_probs = 3 * torch.randn(400, choices, dtype=torch.float64, generator=generator)
+    log_probs[torch.rand(400, choices, generator=generator) < 0.5] = -math.inf
+    log_probs[:, 1] = 0.0  # no row without any choice
+    log_probs[7] = -math.inf
+    log_probs[7, -1] = -800.0  # all there is, in the last place
+    noise = torch.rand(400, dtype=torch.float64, generator=generator)
+    noise[:3] = torch.tensor([0.0, 1 - 2.0**-53, 0.5])
+    reached = log_probs.softmax(dim=1).cumsum(dim=1)
+    slow = [int((row <= point * row[-1]).sum()) for row, point in zip(reached, noise, strict=True)]
+    last = [int(row.isfinite().nonzero()[-1]) for row in log_probs]
+    assert draw(log_probs, noise).tolist() == [min(pair) for pair in zip(slow, last, strict=True)]
+    assert int(draw(torch.full((1, choices), -math.inf), torch.tensor([0.3], dtype=torch.float64))) < choices

@@ -88,7 +88,7 @@ class Chooser:
         counters = (state.seeds, state.step, slot) if self.is_parallel else (state.seeds, state.step)
         chosen = draw(log_probs, uniform(_TOKEN_NOISE, *counters))
         token = choices.gather(1, chosen[:, None])[:, 0]
-        return token.where(log_probs.isfinite().any(dim=1), Edits.NOTHING)
+        return token.where(log_probs.amax(dim=1) > -math.inf, Edits.NOTHING)
 
     def _truncated(self, log_probs: Tensor) -> Tensor:
         """What is left (B, K) of the likeliest tokens; each cut sees what the one before it left."""
@@ -114,19 +114,19 @@ class Chooser:
         canvas, config = state.canvas, self.config
         vocabulary = log_probs.shape[1]
         repeats = torch.zeros_like(log_probs, dtype=torch.bool)
-        if config.no_adjacent_repeats:
-            left, right, _, _ = neighbours_of_slot(canvas, slot)
-            repeats = repeats.scatter(1, torch.stack([left, right], dim=1), True)
         if config.no_repeat_ngram:
             longest = int(canvas.length.max())  # the unused rest of the canvas repeats nothing
             sequences = repeated_sequences(canvas, config.no_repeat_ngram)[:, :longest]
-            repeats = repeats | completing_tokens(canvas, slot, sequences, vocabulary)
+            repeats = completing_tokens(canvas, slot, sequences, vocabulary)
+        if config.no_adjacent_repeats:
+            left, right, _, _ = neighbours_of_slot(canvas, slot)
+            repeats.scatter_(1, torch.stack([left, right], dim=1), True)
         if config.repetition_penalty > 1:
             once = torch.ones_like(canvas.tokens, dtype=log_probs.dtype)
             times = torch.zeros_like(log_probs).scatter_add(1, canvas.tokens, once)
             log_probs = log_probs - times * math.log(config.repetition_penalty)
         remaining = log_probs.masked_fill(repeats, -math.inf)
-        return torch.where(remaining.isfinite().any(dim=1, keepdim=True), remaining, log_probs)
+        return torch.where(remaining.amax(dim=1, keepdim=True) > -math.inf, remaining, log_probs)
 
 
 def _empty_blanks(state: State) -> Tensor:

@@ -8,15 +8,40 @@ import math
 import torch
 from torch import Tensor
 
+_BLOCK = 128  # choices
 
+
+@torch.no_grad()
 def draw(log_probs: Tensor, noise: Tensor) -> Tensor:
-    """One index a row (B,) by inverting the distribution (B, N) at `noise` (B,); never one without mass."""
-    probs = (log_probs.double() - log_probs.double().amax(dim=1, keepdim=True)).exp().nan_to_num(0.0)
-    reached = probs.cumsum(dim=1)
+    """One index a row (B,) by inverting the distribution (B, N) at `noise` (B,); never one without mass.
+
+    In two steps, a block of choices and then one of the block: of a whole vocabulary only these are summed up one by
+    one, in float64.
+    """
+    rows, choices = log_probs.shape
+    largest = log_probs.amax(dim=1, keepdim=True)
+    largest = largest.masked_fill(largest == -math.inf, 0.0)
+    size = choices if choices <= 2 * _BLOCK else _BLOCK
+    probs = log_probs.new_empty(rows, -(-choices // size) * size)  # the last block is filled up with nothing
+    torch.sub(log_probs, largest, out=probs[:, :choices])
+    probs[:, choices:] = -math.inf
+    blocks = probs.exp_().view(rows, -1, size)  # (B, M, size)
+    mass = blocks.sum(dim=2).double()  # (B, M)
+    block, rest = _inverted(mass, noise * mass.sum(dim=1))
+    place, _ = _inverted(blocks[torch.arange(rows, device=block.device), block].double(), rest)
+    return (block * size + place).clamp_max(choices - 1)  # of a row without mass: any
+
+
+def _inverted(mass: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
+    """The choice (B,) at which the running sum of `mass` (B, N) first exceeds `point` (B,), and by how much the sum
+    before it falls short of the point; never a choice without mass, in a row that has any."""
+    reached = mass.cumsum(dim=1)
     total = reached[:, -1:]
-    below = torch.nextafter(total, torch.zeros_like(total))  # rounding must not carry noise close to 1 past all mass
-    index = torch.searchsorted(reached, (noise[:, None] * total).minimum(below), right=True)[:, 0]
-    return index.clamp_max(log_probs.shape[1] - 1)
+    below = torch.nextafter(total, torch.zeros_like(total))  # rounding must not carry a point past all mass
+    point = point[:, None].minimum(below)
+    index = torch.searchsorted(reached, point, right=True).clamp_max(mass.shape[1] - 1)
+    before = reached.gather(1, index) - mass.gather(1, index)
+    return index[:, 0], (point - before).clamp_min(0.0)[:, 0]
 
 
 def keep_top_k(log_probs: Tensor, k: int) -> Tensor:

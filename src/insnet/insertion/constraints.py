@@ -85,9 +85,10 @@ def allowed_tokens(canvas: Canvas, slot: Tensor, lexicon: Lexicon, forbidden: Te
     stands behind it is always word-initial, whatever else is inserted later.
     """
     _, _, left_origin, right_origin = neighbours_of_slot(canvas, slot)
-    allowed = lexicon.generatable[None, :]
-    allowed = allowed & (lexicon.may_follow_required[None, :] | (left_origin == INSERTED)[:, None])
-    allowed = allowed & (lexicon.may_precede_required[None, :] | (right_origin == INSERTED)[:, None])
+    behind_required = lexicon.generatable & lexicon.may_follow_required
+    left = torch.stack([lexicon.generatable, behind_required])  # (2, V): behind what was inserted, and what is required
+    both = torch.cat([left, left & lexicon.may_precede_required])  # (4, V): the same before what is required
+    allowed = both[(left_origin != INSERTED).long() + 2 * (right_origin != INSERTED)]
     if forbidden.shape[1]:
         allowed = allowed & ~_banned_tokens(canvas, slot, lexicon, forbidden)
     return allowed
@@ -114,7 +115,7 @@ def completing_tokens(canvas: Canvas, slot: Tensor, sequences: Tensor, vocabular
         is_match = ((wanted == ABSENT) | (wanted == around[:, None, :])).all(dim=2)  # (B, F)
         token = sequences[:, :, hole]
         index = torch.where(is_match & (token >= 0), token, vocabulary)
-        completes = completes.scatter(1, index, True)
+        completes.scatter_(1, index, True)
     return completes[:, :vocabulary]
 
 
