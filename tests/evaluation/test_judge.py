@@ -52,6 +52,11 @@ def test_texts_read_together_equal_texts_read_token_by_token(judge, folder, toke
     assert judged.nats_per_word == pytest.approx(nats / 18, rel=1e-5)
 
 
+def test_a_judge_takes_its_place_in_silence(folder, capsys):
+    load_judge(folder, device="cpu")
+    assert capsys.readouterr().err == ""
+
+
 def test_a_text_is_read_once_however_often_it_is_judged(judge, monkeypatch):
     first = judge.perplexity(TEXTS)
     monkeypatch.setattr(judge, "_nats", lambda rows: pytest.fail("read again"))

@@ -7,7 +7,9 @@ Shapes: B texts at a time, L tokens of the longest of them, V tokens that the ju
 import importlib.util
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +125,12 @@ def _load(folder: Path, place: str | torch.device, **source: str) -> tuple[Any, 
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
     packing = GgufConfig(dequantize=True) if source else None
-    model: Any = AutoModelForCausalLM.from_pretrained(
-        folder, quantization_config=packing, local_files_only=True, **source
-    )
-    return model.to(place), AutoTokenizer.from_pretrained(folder, local_files_only=True, **source)
+    with redirect_stderr(StringIO()):  # bars of its own, in logs too
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            folder, quantization_config=packing, local_files_only=True, **source
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **source)
+    return model.to(place), tokenizer
 
 
 def _check_installed(packages: Sequence[str]) -> None:
