@@ -54,6 +54,21 @@ def test_what_a_setting_touches_is_done_again(recipe, change, redone):
         load_prepared(recipe)
 
 
+def test_a_tokenizer_that_was_given_stays_as_long_as_it_is_what_the_recipe_describes(recipe):
+    """A recipe that starts from nothing must not spoil the text for those that start from a model."""
+    given = Tokenizer.learn(["one two three four five"], recipe.tokenizer)
+    prepared_lines(recipe)
+    first, told = prepared_lines(recipe, tokenizer=given)
+    assert "unchanged" not in " ".join(told)
+    again, told = prepared_lines(recipe)
+    assert all("unchanged" in line for line in told) and again.fingerprint == first.fingerprint
+    assert again.tokenizer.fingerprint == given.fingerprint
+    smaller = replace(recipe, tokenizer=replace(recipe.tokenizer, vocabulary_size=10))
+    assert prepared_lines(smaller)[0].tokenizer.size == 10
+    own, _ = prepared_lines(recipe)  # what was given is gone
+    assert own.tokenizer.fingerprint not in (given.fingerprint, first.fingerprint) and own.unknown_share() == 0
+
+
 def test_another_valid_text_is_prepared_alone(recipe, tmp_path):
     prepared_lines(recipe)
     (tmp_path / "corpus" / "valid.txt").write_text("the cat sees the dog .\n")

@@ -23,6 +23,7 @@ from insnet.training.recipe import DataConfig, Recipe
 SPLITS = ("train", "valid")
 _STAMPS_FILE = "prepared.json"
 _FORMAT = "insnet-prepared-1"
+_GIVEN = "given"  # the stamp of a tokenizer that was not learned here
 _LINES_WORTH_A_POOL = 20_000  # below that, starting other processes takes longer than they save
 _LINES_A_JOB = 256
 Say = Callable[[str], None]
@@ -94,20 +95,38 @@ def is_prepared(recipe: Recipe) -> bool:
 def _tokenizer(
     recipe: Recipe, path: Path, content: str, given: Tokenizer | None, stamps: "_Stamps", say: Say
 ) -> Tokenizer:
-    """The tokenizer in the prepared folder: the given one, the one that is there, or a new one."""
+    """The tokenizer in the prepared folder: the given one, the one that is there, or a new one.
+
+    One that was given before stays, if it is what the recipe describes: others have learned with it.
+    """
     folder = Path(recipe.data.prepared)
+    given = given or _given_before(recipe, folder, stamps)
     origin: dict[str, Any] = {"text": content, "config": dataclasses.asdict(recipe.tokenizer)}
-    stamp = _hash_of_object({"given": given.fingerprint} if given is not None else origin)
+    stamp = _hash_of_object({_GIVEN: given.fingerprint} if given is not None else origin)
     if stamps.has("tokenizer", stamp) and (folder / "tokenizer.json").is_file():
         tokenizer = Tokenizer.load(folder)
+        if given is not None:
+            stamps.put(_GIVEN, given.fingerprint)
         say(f"tokenizer: unchanged, {tokenizer.size:,} tokens")
         return tokenizer
     stamps.forget("tokenizer")
+    stamps.forget(_GIVEN)
     tokenizer = given or Tokenizer.learn(read_lines(path, skip_empty=True), recipe.tokenizer)
     tokenizer.save(folder)
     stamps.put("tokenizer", stamp)
+    if given is not None:
+        stamps.put(_GIVEN, given.fingerprint)
     say(f"tokenizer: {tokenizer.size:,} tokens")
     return tokenizer
+
+
+def _given_before(recipe: Recipe, folder: Path, stamps: "_Stamps") -> Tokenizer | None:
+    """The tokenizer of the folder, if it was given by somebody and is what the recipe describes."""
+    if _GIVEN not in stamps.content or not (folder / "tokenizer.json").is_file():
+        return None
+    found = Tokenizer.load(folder)
+    is_the_same = found.fingerprint == stamps.content[_GIVEN] and found.config == recipe.tokenizer
+    return found if is_the_same else None
 
 
 def _write_split(
