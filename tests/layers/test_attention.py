@@ -17,6 +17,7 @@ from insnet.layers.attention import (
 )
 from insnet.layers.cache import KeyValueCache
 from insnet.layers.heads import TokenHead
+from insnet.layers.packing import Packing
 from insnet.layers.transformer import Append, OffsetTransformer, RotaryTransformer, TransformerShape
 
 WIDTH, HEADS, TOKENS = 12, 2, 7
@@ -156,6 +157,34 @@ def test_tokens_encoded_in_pieces_against_the_cache_equal_one_pass():
             position_keys=keys,
         )
         torch.testing.assert_close(piece, whole[:, first:last], rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_tokens_packed_without_padding_equal_one_pass():
+    """Rows that get different numbers of tokens a round, none at times: only what holds a token is computed."""
+    model = encoder()
+    embedded = torch.randn(2, TOKENS, WIDTH, dtype=torch.float64)
+    offsets = offsets_of_order(ORDER).long()
+    whole = model(embedded, offsets)
+    cache = KeyValueCache.empty(2, 2, HEADS, TOKENS + 8, WIDTH // HEADS, embedded)
+    keys = model.position_keys(TOKENS + 3, embedded)
+    start = torch.zeros(2, dtype=torch.long)
+    for counts in ((3, 1), (0, 4), (3, 0), (1, 2)):
+        places = torch.arange(max(counts))
+        holds_token = places < torch.tensor(counts)[:, None]  # (B, Q)
+        step = (start[:, None] + places).clamp_max(TOKENS - 1)
+        padded = embedded.gather(1, step[:, :, None].expand(-1, -1, WIDTH)).masked_fill(~holds_token[:, :, None], 99.0)
+        own_offsets = offsets.gather(1, step[:, :, None].expand(-1, -1, TOKENS))
+        packing = Packing.of(holds_token)
+        assert packing is not None and len(packing.row) == sum(counts)
+        piece = model(padded, own_offsets, append=Append(cache, start, TOKENS, packing), position_keys=keys)
+        for row, count in enumerate(counts):
+            wanted = whole[row, start[row] : start[row] + count]
+            torch.testing.assert_close(piece[row, :count], wanted, rtol=0, atol=1e-12)
+            assert piece[row, count:].eq(0).all()
+        start = start + torch.tensor(counts)
+    assert start.tolist() == [TOKENS, TOKENS]
+    assert Packing.of(torch.ones(2, 3, dtype=torch.bool)) is None and Packing.of(holds_token[:, :1]) is None
 
 
 def test_cache_appends_at_each_rows_own_place_and_wastes_overflow():

@@ -30,6 +30,7 @@ from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, step_a
 from insnet.insertion.order import log_order_count, orders_of_name
 from insnet.layers.cache import KeyValueCache, entries_for, with_room
 from insnet.layers.heads import TokenHead
+from insnet.layers.packing import Packing
 from insnet.layers.slots import SlotComposer, SlotQueries
 from insnet.layers.transformer import Append, OffsetTransformer, TransformerShape, initialise
 from insnet.text.batching import TokenBatch
@@ -299,17 +300,26 @@ class InsNet(Generator):
         rank, offsets = insert_into_ranks(state.rank_of_step, start, slot, token != Edits.NOTHING)
         state = state.after(edits, apply(state.canvas, edits), rank_of_step=rank)
         left = state.constraints.insertions - state.inserted  # (B,): the same after each token of a round
-        return self._encode(state, token.clamp_min(0), left[:, None].expand_as(token), offsets, start, state.canvas)
+        packing = Packing.of(token != Edits.NOTHING)
+        left = left[:, None].expand_as(token)
+        return self._encode(state, token.clamp_min(0), left, offsets, start, state.canvas, packing)
 
     def _encode(
-        self, state: InsNetState, tokens: Tensor, left: Tensor, offsets: Tensor, start: Tensor, canvas: Canvas
+        self,
+        state: InsNetState,
+        tokens: Tensor,
+        left: Tensor,
+        offsets: Tensor,
+        start: Tensor,
+        canvas: Canvas,
+        packing: Packing | None = None,
     ) -> InsNetState:
         """The state with new tokens (B, Q), after which so many are `left` (B, Q), encoded at entries `start`...;
-        offsets (B, Q, K)."""
+        offsets (B, Q, K). Where rows have different numbers of new tokens, `packing` may tell their places."""
         used = min(int(start.max()) + tokens.shape[1], canvas.capacity)
         state = self._with_room(state, used)
         offsets = F.pad(offsets, (0, max(used - offsets.shape[2], 0)))[:, :, :used]
-        append = Append(state.cache, start, used)
+        append = Append(state.cache, start, used, packing)
         encoded = self.encoder(
             self.embed(tokens, state.which, left), offsets, append=append, position_keys=state.position_keys.tensor
         )  # (B, Q, D)

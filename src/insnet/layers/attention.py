@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from insnet.layers.cache import KeyValueCache
+from insnet.layers.packing import Packing
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class CachePlace:
     """(B,) the entry of the first new token."""
     used: int
     """How many entries any row needs, the new ones included."""
+    packing: Packing | None = None
+    """How hidden states (N, D) are packed; None for (B, Q, D)."""
 
 
 class Projections(nn.Module):
@@ -34,16 +37,19 @@ class Projections(nn.Module):
         self.query_key_value = nn.Linear(width, 3 * width)
         self.output = nn.Linear(width, width)
 
-    def split(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys, values, each (B, H, Q, D/H)."""
-        rows, queries, width = hidden.shape
-        mixed = self.query_key_value(hidden).view(rows, queries, 3, self.heads, width // self.heads)
+    def split(self, hidden: Tensor, packing: Packing | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys, values, each (B, H, Q, D/H), of hidden states (B, Q, D) or packed ones (N, D)."""
+        mixed = self.query_key_value(hidden)
+        mixed = packing.unpack(mixed) if packing else mixed
+        rows, queries, width = mixed.shape
+        mixed = mixed.view(rows, queries, 3, self.heads, width // 3 // self.heads)
         query, key, value = mixed.permute(2, 0, 3, 1, 4).unbind(0)
         return query, key, value
 
-    def merge(self, attended: Tensor) -> Tensor:
-        """The output (B, Q, D) from the heads (B, H, Q, D/H)."""
-        return self.output(attended.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+    def merge(self, attended: Tensor, packing: Packing | None = None) -> Tensor:
+        """The output (B, Q, D), or (N, D) if packed, from the heads (B, H, Q, D/H)."""
+        joined = attended.transpose(1, 2).flatten(2)
+        return self.output(packing.pack(joined) if packing else joined)  # type: ignore[no-any-return]
 
 
 class OffsetAttention(nn.Module):
@@ -70,8 +76,10 @@ class OffsetAttention(nn.Module):
         position_keys: Tensor,
         place: CachePlace | None = None,
     ) -> Tensor:
-        """The attended (B, Q, D). `offset_index` (B, Q, K) points into R; `hides` (B, Q, K) marks keys not seen."""
-        query, key, value = self.projections.split(hidden)  # (B, H, Q, D/H)
+        """The attended (B, Q, D), packed if the place says so. `offset_index` (B, Q, K) points into R; `hides`
+        (B, Q, K) marks keys not seen."""
+        packing = place.packing if place else None
+        query, key, value = self.projections.split(hidden, packing)  # (B, H, Q, D/H)
         if place is not None:
             key, value = place.cache.append(place.layer, key, value, place.start, place.used)
         scale = 1 / math.sqrt(query.shape[-1])
@@ -82,7 +90,7 @@ class OffsetAttention(nn.Module):
         content_query = (query + self.content_bias).to(bias.dtype)
         key, value = key.to(bias.dtype), value.to(bias.dtype)
         attended = F.scaled_dot_product_attention(content_query, key, value, bias, dropout, scale=scale)
-        return self.projections.merge(attended)
+        return self.projections.merge(attended, packing)
 
 
 def _times_shared(query: Tensor, keys: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from insnet.layers.attention import (
     sinusoids_of_offsets,
 )
 from insnet.layers.cache import KeyValueCache
+from insnet.layers.packing import Packing
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,16 @@ class TransformerShape:
 
 @dataclass(frozen=True)
 class Append:
-    """Encode new tokens against a cache: the cache, where each row's first new token goes, and the entries in use."""
+    """Encode new tokens against a cache: the cache, where each row's first new token goes, and the entries in use; and
+    which places hold a new token, if rows have different numbers of them."""
 
     cache: KeyValueCache
     start: Tensor
     used: int
+    packing: Packing | None = None
 
     def at_layer(self, layer: int) -> CachePlace:
-        return CachePlace(self.cache, layer, self.start, self.used)
+        return CachePlace(self.cache, layer, self.start, self.used, self.packing)
 
     def hides(self, queries: int) -> Tensor:
         """True (B, Q, K) where a new token must not look: at entries behind its own."""
@@ -100,18 +103,20 @@ class OffsetTransformer(nn.Module):
         self, embedded: Tensor, offsets: Tensor, *, append: Append | None = None, position_keys: Tensor | None = None
     ) -> Tensor:
         """Encoded tokens (B, Q, D). Without `append`, all tokens in one pass, offsets (B, T, T); with it, new ones
-        against the cache, offsets (B, Q, K)."""
+        against the cache, offsets (B, Q, K); zeros where `append` knows of no token."""
         if position_keys is None:
             position_keys = self.position_keys(offsets.shape[2], embedded)
         reach = position_keys.shape[3] // 2
         offset_index = offsets.long().clamp(-reach, reach) + reach
         queries = embedded.shape[1]
         hides = append.hides(queries) if append else _causal(queries, embedded.device)
-        hidden = self.dropout(embedded)
+        packing = append.packing if append else None
+        hidden = self.dropout(packing.pack(embedded) if packing else embedded)
         for layer, block in enumerate(self.blocks):
             keys, place = position_keys[layer], append.at_layer(layer) if append else None
             hidden = block(hidden, offset_index, hides, keys, place)
-        return self.norm(hidden)  # type: ignore[no-any-return]
+        encoded: Tensor = self.norm(hidden)
+        return packing.unpack(encoded) if packing else encoded
 
 
 class RotaryTransformer(nn.Module):
