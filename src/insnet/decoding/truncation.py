@@ -15,21 +15,23 @@ _BLOCK = 128  # choices
 def draw(log_probs: Tensor, noise: Tensor) -> Tensor:
     """One index a row (B,) by inverting the distribution (B, N) at `noise` (B,); never one without mass.
 
-    In two steps, a block of choices and then one of the block: of a whole vocabulary only these are summed up one by
-    one, in float64.
+    Where there are many choices in two steps, a block of them and then one of the block: of a whole vocabulary only
+    these are summed up one by one, in float64.
     """
     rows, choices = log_probs.shape
     largest = log_probs.amax(dim=1, keepdim=True)
     largest = largest.masked_fill(largest == -math.inf, 0.0)
-    size = choices if choices <= 2 * _BLOCK else _BLOCK
-    probs = log_probs.new_empty(rows, -(-choices // size) * size)  # the last block is filled up with nothing
+    if choices <= 2 * _BLOCK:
+        few = (log_probs - largest).double().exp()
+        return _inverted(few, noise * few.sum(dim=1))[0]
+    probs = log_probs.new_empty(rows, -(-choices // _BLOCK) * _BLOCK)  # the last block is filled up with nothing
     torch.sub(log_probs, largest, out=probs[:, :choices])
     probs[:, choices:] = -math.inf
-    blocks = probs.exp_().view(rows, -1, size)  # (B, M, size)
+    blocks = probs.exp_().view(rows, -1, _BLOCK)  # (B, M, block)
     mass = blocks.sum(dim=2).double()  # (B, M)
     block, rest = _inverted(mass, noise * mass.sum(dim=1))
     place, _ = _inverted(blocks[torch.arange(rows, device=block.device), block].double(), rest)
-    return (block * size + place).clamp_max(choices - 1)  # of a row without mass: any
+    return (block * _BLOCK + place).clamp_max(choices - 1)  # of a row without mass: any
 
 
 def _inverted(mass: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
