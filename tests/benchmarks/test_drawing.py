@@ -59,6 +59,15 @@ def test_a_fingerprint_is_of_weights_not_of_where_they_are(model):
     same = small_model("insnet", "word", generation={"max_tokens": 5})
     other = small_model("insnet", "word", seed=1)
     assert fingerprint(model) == fingerprint(same) != fingerprint(other)
+    truncated = small_model("insnet", "word", truncated=True)  # the same weights, read in another way
+    assert fingerprint(truncated) != fingerprint(model)
+
+
+def test_a_text_with_a_rare_line_break_is_kept_whole(model, tmp_path, monkeypatch):
+    odd = DrawnText("one\u2028two\x85three", 2, True, 2)
+    monkeypatch.setattr(DrawnText, "of", classmethod(lambda cls, result: odd))
+    for _ in range(2):
+        assert Drawing(keep=tmp_path).draw(model, TASK, {})[0].texts == [odd] * 3
 
 
 def test_detail_tells_where_kept_texts_come_from_and_damage_is_told(model, tmp_path):

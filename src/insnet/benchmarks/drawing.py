@@ -1,8 +1,9 @@
 """Texts drawn for a measurement, seed by seed; kept in a folder if asked, so that what was cut off goes on there."""
 
 import hashlib
+import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +33,7 @@ class DrawnText:
 
 
 @dataclass(frozen=True)
-class Draw:
+class TextsOfSeed:
     """What a model made of a task with one seed."""
 
     texts: list[DrawnText]
@@ -52,10 +53,10 @@ class Drawing:
     on_written: Callable[[int], None] | None = None
     """Hears how many more texts are there."""
 
-    def draw(self, model: Model, task: Task, settings: Mapping[str, Any]) -> list[Draw]:
+    def draw(self, model: Model, task: Task, settings: Mapping[str, Any]) -> list[TextsOfSeed]:
         """What a model makes of a task with every seed."""
         if self.keep is None:
-            return [Draw(self._write(model, task, settings, seed), {}) for seed in self.seeds]
+            return [TextsOfSeed(self._write(model, task, settings, seed), {}) for seed in self.seeds]
         same = {
             "weights": fingerprint(model),
             "settings": decoding_settings(model, **settings),
@@ -69,40 +70,41 @@ class Drawing:
 
     def _kept(
         self, folder: Path, model: Model, task: Task, settings: Mapping[str, Any], seed: int, same: Mapping[str, Any]
-    ) -> Draw:
-        key = _digest(json.dumps({**same, "seed": seed}, sort_keys=True).encode())
+    ) -> TextsOfSeed:
+        key = _digest([json.dumps({**same, "seed": seed}, sort_keys=True).encode()])
         path = folder / f"{model_name(model)}-{task.data}-{task.split}-{seed}-{key[:12]}.jsonl"
         if path.is_file():
             found = _read(path)
             if self.on_written is not None:
                 self.on_written(len(found.texts))
             return found
-        drawn = Draw(
+        drawn = TextsOfSeed(
             self._write(model, task, settings, seed),
             {"commit": commit(), "hardware": hardware(), "date": datetime.now(UTC).isoformat(timespec="seconds")},
         )
         folder.mkdir(parents=True, exist_ok=True)
         rows = [drawn.made, *map(asdict, drawn.texts)]
-        write_atomically(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+        write_atomically(path, "".join(f"{json.dumps(row)}\n" for row in rows))
         return drawn
 
 
 def fingerprint(model: Model) -> str:
-    """Of a model's weights and tokens."""
+    """Of a model's config, weights and tokens."""
     weights = model.family.state_dict()
-    parts = [weights[name].detach().to("cpu", torch.float32).contiguous().numpy().tobytes() for name in sorted(weights)]
-    return _digest(*parts, model.tokenizer.fingerprint.encode())
+    parts = (weights[name].detach().to("cpu", torch.float32).contiguous().numpy().tobytes() for name in sorted(weights))
+    config = json.dumps([type(model.family).__name__, asdict(model.family.config)], sort_keys=True)
+    return _digest(itertools.chain([config.encode(), model.tokenizer.fingerprint.encode()], parts))
 
 
-def _read(path: Path) -> Draw:
+def _read(path: Path) -> TextsOfSeed:
     try:
         made, *rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        return Draw([DrawnText(**row) for row in rows], made)
+        return TextsOfSeed([DrawnText(**row) for row in rows], made)
     except (ValueError, TypeError):
         raise ValueError(f"{path} is damaged: remove it, and its texts are drawn again") from None
 
 
-def _digest(*parts: bytes) -> str:
+def _digest(parts: Iterable[bytes]) -> str:
     whole = hashlib.sha256()
     for part in parts:
         whole.update(part)
