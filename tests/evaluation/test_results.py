@@ -107,10 +107,16 @@ def test_commit_is_marked_dirty_only_by_changes_that_matter(checkout):
     assert results.commit() == f"{head}-dirty"
 
 
-def test_code_that_is_not_tracked_does_not_borrow_a_commit(checkout, monkeypatch):
+def test_code_that_is_not_tracked_does_not_borrow_a_commit(checkout):
     (checkout / "other.txt").write_text("somebody else's project")
     git(checkout, "add", "other.txt")
     git(checkout, "commit", "-q", "-m", "other")
     assert results.commit() == "unknown"
+
+
+def test_a_copy_believes_the_commit_it_is_told(checkout, monkeypatch):
+    git(checkout, "add", "src/results.py")
+    git(checkout, "commit", "-q", "-m", "what was sent before")
+    (checkout / "src" / "results.py").write_text("what was sent now")
     monkeypatch.setenv("INSNET_COMMIT", "abc123")
     assert results.commit() == "abc123"

@@ -59,12 +59,14 @@ def commit() -> str:
     """The commit of the running code, with "-dirty" if the checkout has changes; "unknown" outside a checkout.
 
     Result files themselves do not count as changes: a series of measurements writes one after another.
-    A copy without history can be told its commit in the environment variable INSNET_COMMIT.
+    The environment variable INSNET_COMMIT goes before: a copy on another machine may have no history, or an older one.
     """
+    if told := os.environ.get("INSNET_COMMIT"):
+        return told
     here = Path(__file__).resolve()
     # A package installed inside another project's folder must not report that project's commit.
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
-        return os.environ.get("INSNET_COMMIT", "unknown")
+        return "unknown"
     found = _git(here.parent, "rev-parse", "HEAD")
     changes = _git(here.parent, "status", "--porcelain", "--", ":/", ":(top,exclude)benchmarks/results")
     return f"{found}-dirty" if changes else found or "unknown"
