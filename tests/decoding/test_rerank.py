@@ -142,10 +142,24 @@ def test_the_kept_text_is_the_best_of_those_written_with_the_candidates_seeds(mo
         likely = torch.tensor(likelihoods(model.scribe, texts, [7] * 5, 2), dtype=torch.float64)
         both = sum((each - each.mean()) / each.std(correction=0) for each in (alike, likely))
         scores = {"consensus": alike, "likelihood": likely, "both": both}[choice].tolist()
-        best = max(range(5), key=scores.__getitem__)
+        held = [sum(keyword in text.text.split() for keyword in keywords) for text in texts]
+        best = max(range(5), key=lambda place: (held[place], scores[place]))
         result = model.generate(keywords, seed=7, candidates=5, candidate_choice=choice, top_k=5)
         assert (result.text, result.seed) == (texts[best].text, 7)
         changed += best != 0
+    assert changed
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_left_to_right_model_keeps_the_text_with_most_required_words(choice):
+    model = small_model("autoregressive", "word")
+    keywords, changed = ["captain", "ship", "girl", "song", "old", "garden", "bread"], 0
+    for seed in range(6):
+        texts = [text.text for text in written(model, keywords, candidate_seeds(seed, 6), top_k=0)]
+        result = model.generate(keywords, seed=seed, candidates=6, candidate_choice=choice, top_k=0)
+        held = [sum(keyword in text.split() for keyword in keywords) for text in texts]
+        assert held[texts.index(result.text)] == max(held)
+        changed += min(held) < max(held)
     assert changed
 
 

@@ -67,7 +67,8 @@ class GenerationConfig:
     candidate_choice: str = "consensus"
     """Which candidate is the best: the one that has most words and runs of words in common with the others
     (`consensus`); the one with the highest likelihood an insertion (`likelihood`); or the one with the highest sum of
-    the two, each in standard deviations among the candidates (`both`)."""
+    the two, each in standard deviations among the candidates (`both`). A left-to-right model, which may lose required
+    words, chooses among the candidates that hold most of them."""
     candidate_orders: int = 2
     """Insertion orders over which a likelihood is averaged; a left-to-right model needs none."""
     revise: int = 0

@@ -15,6 +15,7 @@ from insnet.decoding.write import Scribe, Written, seed_of_request
 from insnet.insertion.canvas import INSERTED
 from insnet.randomness import mix
 from insnet.text.batching import TokenBatch
+from insnet.text.words import count_found
 
 _ORDER_NOISE = 601
 _MOST_NUMBERS = 1 << 25  # a chunk may need at a time: 128 MiB in float32
@@ -44,17 +45,25 @@ def _log_prob_a_step(written: Written) -> float:
 def best_of(
     scribe: Scribe, groups: Sequence[Sequence[Written]], seeds: Sequence[int], config: GenerationConfig
 ) -> list[Written | None]:
-    """The best text of each group of candidates, the first of equals; None where there is none."""
+    """The best text of each group of candidates, the first of equals; None where there is none.
+
+    With a family that may lose required words, the best is among those that hold most of them.
+    """
     measures: list[list[list[float]]] = []
     if config.candidate_choice in ("consensus", "both"):
         measures.append([agreement([written.text for written in group]) for group in groups])
     if config.candidate_choice in ("likelihood", "both"):
         measures.append(_likelihoods_of_groups(scribe, groups, seeds, config.candidate_orders))
     scores = [_summed(own) for own in zip(*measures, strict=True)]
-    return [
-        group[max(range(len(group)), key=own.__getitem__)] if group else None
-        for group, own in zip(groups, scores, strict=True)
-    ]
+    return [_best(group, own, scribe) for group, own in zip(groups, scores, strict=True)]
+
+
+def _best(group: Sequence[Written], scores: Sequence[float], scribe: Scribe) -> Written | None:
+    held = [0] * len(group)  # required words, where some may be missing
+    if not scribe.family.traits.keeps_keywords:
+        held = [count_found(written.text, written.request.phrases(), ignore_case=True) for written in group]
+    places = range(len(group))
+    return group[max(places, key=lambda place: (held[place], scores[place]))] if group else None
 
 
 def _summed(measures: Sequence[Sequence[float]]) -> list[float]:
