@@ -5,6 +5,7 @@ import random
 
 import pytest
 import torch
+from slow_reader import read_slowly
 from small_models import LINES, edits_of, offers, order_of, plays_of, prompt_of, small_model
 
 from insnet.decoding.request import Request
@@ -38,15 +39,16 @@ def insnet_in_one_pass(family, tokens, order, given_count, plan):
     encoded = family.encoder(family.embedding(framed[position]), offsets_of_order(position))[0]  # (T, D)
     for step in range(1 + given_count, len(order)):
         reading = sorted(range(step + 1), key=lambda earlier: order[earlier])
-        slots = []
+        slots, filled = [], []
         for left, right in itertools.pairwise(reading):
             halves = torch.cat([family.slots.left(encoded[left]), family.slots.right(encoded[right])])
             slots.append(family.slots.norm(halves + encoded[step] if family.slots.use_global else halves))
-        slots = torch.stack(slots)
+            filled.append(read_slowly(family, slots[-1], encoded[: step + 1], order[: step + 1], left))
+        slots, filled = torch.stack(slots), torch.stack(filled)
         yield {
             "stop": torch.nn.functional.logsigmoid(family.stop_head(encoded[step])[0]),
             "slots": (slots @ family.slot_head.weight[0]).log_softmax(dim=0),
-            "tokens": family.token_head(slots, family.embedding.weight).log_softmax(dim=1),
+            "tokens": family.token_head(filled, family.embedding.weight).log_softmax(dim=1),
         }
 
 
@@ -78,10 +80,10 @@ def trajectories(model, seed, longest):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("switch", [{}, {"truncated": True}, {"noglobal": True}])
+@pytest.mark.parametrize("switch", [{}, {"truncated": True}, {"noglobal": True}, {"slot_layers": 2}])
 def test_cached_decoding_equals_the_one_pass_encoding(family_name, kind, switch):
     if switch and family_name != "insnet":
-        pytest.skip("an ablation of InsNet")
+        pytest.skip("a switch of InsNet")
     assert family_name in ONE_PASS, f"write what {family_name} computes in training, for one sentence"
     model = small_model(family_name, kind, **switch)
     keeps = model.family.traits.keeps_keywords

@@ -6,6 +6,7 @@ import random
 
 import pytest
 import torch
+from slow_reader import read_slowly
 from small_models import (
     KINDS,
     LINES,
@@ -86,14 +87,25 @@ def naive_nats(family, tokens, order, given_count):
         scores = torch.stack([family.slot_head(vector)[0] for vector in vectors])
         slot = sum(place < order[count] for place in inserted) - 1
         nats["slot"] += -scores.softmax(0)[slot].log()
-        logits = family.embedding.weight @ vectors[slot] + family.token_head.bias
+        vector = read_slowly(family, vectors[slot], encoded, inserted, reading[slot])
+        logits = family.embedding.weight @ vector + family.token_head.bias
         logits[[0, 1, 2, 3]] = -math.inf
         nats["token"] += -logits.softmax(0)[framed[order[count]]].log()
     return {name: float(value) for name, value in nats.items()}
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("switch", [{}, {"truncated": True}, {"noglobal": True}, {"truncated": True, "noglobal": True}])
+@pytest.mark.parametrize(
+    "switch",
+    [
+        {},
+        {"truncated": True},
+        {"noglobal": True},
+        {"truncated": True, "noglobal": True},
+        {"slot_layers": 1},
+        {"slot_layers": 2, "truncated": True, "noglobal": True},
+    ],
+)
 def test_losses_equal_the_objective_computed_step_by_step(switch):
     model = small_model("insnet", "word", **switch)
     rng = random.Random(2)

@@ -120,7 +120,7 @@ def test_biases_and_norms_do_not_decay():
 
 
 LAYERED = ObjectiveConfig((1.0, -math.inf, math.inf))
-TOLD = {"count_head": 9, "length_conditioned": True, "countdown": True, "slot_queries": True}
+TOLD = {"count_head": 9, "length_conditioned": True, "countdown": True, "slot_queries": True, "slot_layers": 1}
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])

@@ -26,11 +26,13 @@ from insnet.families.generator import (
 from insnet.families.insnet_objective import GIVEN, InsNetObjective, at_least_float32, take
 from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import Constraints
-from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, step_at_position
+from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, offsets_of_slots, step_at_position
 from insnet.insertion.order import log_order_count, orders_of_name
+from insnet.layers.attention import reach_of
 from insnet.layers.cache import KeyValueCache, entries_for, with_room
 from insnet.layers.heads import TokenHead
 from insnet.layers.packing import Packing
+from insnet.layers.reader import SlotReader
 from insnet.layers.slots import SlotComposer, SlotQueries
 from insnet.layers.transformer import Append, OffsetTransformer, TransformerShape, initialise
 from insnet.text.batching import TokenBatch
@@ -69,6 +71,9 @@ class InsNetConfig:
     slot_queries: bool = False
     """Let the newest token, and the count if it is told, prefer some slots to others; in the paper they only add to
     all slots alike."""
+    slot_layers: int = 0
+    """Transformer blocks in which a slot looks at everything on the canvas before a token is chosen for it; in the
+    paper it knows its neighbours, as they were encoded, and the newest token."""
     truncated: bool = False
     """Ablation: clamp offsets to [-1, 1], so that only the direction is seen."""
     noglobal: bool = False
@@ -85,6 +90,8 @@ class InsNetConfig:
             raise ValueError("slot_queries are asked by the newest token, which noglobal drops")
         if self.length_conditioned and self.noglobal:
             raise ValueError("length_conditioned tells slots their count beside the newest token, which noglobal drops")
+        if self.slot_layers < 0:
+            raise ValueError(f"slot_layers is {self.slot_layers}; expected 0 or more")
         if self.vocabulary_size <= len(SPECIALS):
             raise ValueError(f"vocabulary_size is {self.vocabulary_size}; expected more than {len(SPECIALS)} specials")
         self.shape()
@@ -135,6 +142,8 @@ class InsNet(Generator):
         self.stop_head = nn.Linear(config.width, 1 + config.count_head)  # q, or the count of what is to come
         if config.slot_queries:
             self.slot_queries = SlotQueries(config.width)
+        if config.slot_layers:
+            self.reader = SlotReader(replace(config.shape(), layers=config.slot_layers), truncated=config.truncated)
         if config.length_conditioned:
             self.count_embedding = nn.Embedding(1 + config.count_head, config.width)
         if config.countdown:
@@ -204,7 +213,8 @@ class InsNet(Generator):
         like = self.embedding.weight
         shape = self.config.shape()
         entries = entries_for(given)
-        cache = KeyValueCache.empty(rows, shape.layers, shape.heads, entries, shape.width // shape.heads, like)
+        layers = shape.layers + self.config.slot_layers
+        cache = KeyValueCache.empty(rows, layers, shape.heads, entries, shape.width // shape.heads, like)
         half = like.new_zeros(rows, entries, shape.width // 2)
         state = InsNetState(
             canvas=canvas,
@@ -215,7 +225,7 @@ class InsNet(Generator):
             left_half=half,
             right_half=half.clone(),
             last=like.new_zeros(rows, shape.width),
-            position_keys=Shared(self.encoder.position_keys(entries, like)),
+            position_keys=Shared(self._position_keys(entries, like)),
             which=torch.full_like(canvas.length, prompt.order),
         )
         tokens = canvas.tokens.gather(1, order)
@@ -254,7 +264,8 @@ class InsNet(Generator):
         """The tokens (B, E) chosen for slots (B, E), and their log-probabilities; NOTHING where there is no slot."""
         row, column = (slot != Edits.NOTHING).nonzero(as_tuple=True)  # (N,): rows may have different numbers of slots
         chosen = slot[row, column]
-        logits = at_least_float32(self.token_head(vectors[row, chosen], self.embedding.weight))
+        vectors = self._read(state, take(vectors, slot.clamp_min(0)), slot.clamp_min(0))  # (B, E, D)
+        logits = at_least_float32(self.token_head(vectors[row, column], self.embedding.weight))
         log_probs = logits.log_softmax(dim=-1)  # (N, V)
         seen = state if slot.shape[1] == 1 else state.public(row)
         token = choose.token(seen, chosen, log_probs)  # (N,)
@@ -323,6 +334,9 @@ class InsNet(Generator):
         encoded = self.encoder(
             self.embed(tokens, state.which, left), offsets, append=append, position_keys=state.position_keys.tensor
         )  # (B, Q, D)
+        if self.config.slot_layers:
+            for layer, (keys, values) in enumerate(self.reader.memory(encoded), start=self.config.layers):
+                state.cache.append(layer, keys, values, start, used)
         entry = start[:, None] + torch.arange(tokens.shape[1], device=start.device)  # (B, Q)
         for store, new in zip((state.left_half, state.right_half), self.slots.halves(encoded), strict=True):
             store.scatter_(1, entry.clamp_max(store.shape[1] - 1)[:, :, None].expand_as(new), new)
@@ -333,8 +347,8 @@ class InsNet(Generator):
     def _with_room(self, state: InsNetState, tokens: int) -> InsNetState:
         """The state with stores for so many tokens a row."""
         keys = state.position_keys
-        if keys.tensor.shape[3] // 2 < self.encoder.reach(tokens):
-            keys = Shared(self.encoder.position_keys(entries_for(tokens), state.last))
+        if keys.tensor.shape[3] // 2 < reach_of(tokens, truncated=self.config.truncated):
+            keys = Shared(self._position_keys(entries_for(tokens), state.last))
         return replace(
             state,
             cache=state.cache.with_room(tokens),
@@ -342,6 +356,23 @@ class InsNet(Generator):
             right_half=with_room(state.right_half, tokens),
             position_keys=keys,
         )
+
+    def _position_keys(self, tokens: int, like: Tensor) -> Tensor:
+        """Those of the encoder, then those of slots that look at the canvas."""
+        keys = self.encoder.position_keys(tokens, like)
+        return torch.cat([keys, self.reader.position_keys(tokens, like)]) if self.config.slot_layers else keys
+
+    def _read(self, state: InsNetState, vectors: Tensor, slot: Tensor) -> Tensor:
+        """Vectors (B, E, D) of slots (B, E) that have looked at the canvas."""
+        if not self.config.slot_layers:
+            return vectors
+        used = int(state.canvas.length.max())
+        offsets = offsets_of_slots(state.rank_of_step[:, None, :used], slot[:, :, None])  # (B, E, K)
+        hides = torch.arange(used, device=slot.device) >= state.canvas.length[:, None, None]  # (B, 1, K)
+        own = range(self.config.layers, self.config.layers + self.config.slot_layers)
+        memory = [state.cache.at(layer, used) for layer in own]
+        keys = state.position_keys.tensor[self.config.layers :]
+        return self.reader(vectors, offsets, hides, memory, keys)  # type: ignore[no-any-return]
 
     def _slots(self, state: InsNetState) -> tuple[Tensor, Tensor]:
         """Every slot's vector (B, S, D) and log-probability (B, S), in reading order."""

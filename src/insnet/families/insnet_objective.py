@@ -34,9 +34,10 @@ from insnet.insertion.concurrency import (
     row_before_layer,
     sort_by_layer,
 )
-from insnet.insertion.offsets import offsets_of_order
+from insnet.insertion.offsets import offsets_of_order, offsets_of_slots, ranks_of_order
 from insnet.insertion.order import draw_orders, position_of_step_in
 from insnet.insertion.trajectory import is_slot_after_step, neighbours_of_step, right_neighbour_after_step
+from insnet.layers.reader import Memory
 from insnet.text.batching import TokenBatch
 
 if TYPE_CHECKING:
@@ -60,6 +61,22 @@ class RowLosses:
     def total(self) -> Tensor:
         """(B,) of all terms, to look at."""
         return torch.stack(list(self.nats.values())).sum(dim=0).detach()
+
+
+@dataclass(frozen=True)
+class Canvases:
+    """What slots can look at: all tokens, and where they stand on the canvas after each step."""
+
+    memory: Memory
+    rank: Tensor
+    """(B, T, T) of token j after step t, as [t, j]."""
+
+    def after(self, step: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
+        """What slots see of the canvas after `step` (B, Q), `left` (B, Q) having put their left neighbours: offsets,
+        and True where there is no token yet, (B, Q, T) each."""
+        rank = take(self.rank, step)
+        column = torch.arange(rank.shape[2], device=rank.device)
+        return offsets_of_slots(rank, rank.gather(2, left[:, :, None])), column > step[:, :, None]
 
 
 class InsNetObjective:
@@ -138,7 +155,9 @@ class InsNetObjective:
             last, decides = take(last, source), decides & ends_layer(layer)
             layers = layer.gather(1, batch.lengths[:, None] - 1)[:, 0]
         nats = {
-            "token": self.token_nats(encoded, last, order, token_of_step, label_smoothing).masked_fill(~inserts, 0),
+            "token": self.token_nats(encoded, last, order, token_of_step, source, label_smoothing).masked_fill(
+                ~inserts, 0
+            ),
             "slot": self.slot_nats(encoded, last, order, batch.lengths, source).masked_fill(~inserts, 0),
         }
         counts = {"token": inserts.sum(dim=1), "slot": inserts.sum(dim=1)}
@@ -157,38 +176,66 @@ class InsNetObjective:
             left_half, right_half = self.model.slots.halves(encoded)
             halves = take(left_half, seen.left[:, :-1]), take(right_half, seen.right[:, :-1])
             slots = torch.cat(halves, dim=2)  # (B, T, D): of each step
+            canvases = self._canvases(encoded, order)
 
             def take_turns(seen: Seen, visit: Visit) -> Visit:
-                return self.take_turns(seen, visit, slots, last, token_of_step)
+                return self.take_turns(seen, visit, slots, last, token_of_step, canvases)
 
             return layer_of_step(seen, batch.given.sum(dim=1), take_turns, turns=TURNS_A_CALL)
 
-    def take_turns(self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor) -> Visit:
+    def take_turns(
+        self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor, canvases: Canvases | None
+    ) -> Visit:
         """Where every row stands after some turns."""
         for _ in range(TURNS_A_CALL):
-            visit = self._take_turn(seen, visit, slots, last, token_of_step)
+            visit = self._take_turn(seen, visit, slots, last, token_of_step, canvases)
         return visit
 
-    def _take_turn(self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor) -> Visit:
+    def _take_turn(
+        self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor, canvases: Canvases | None
+    ) -> Visit:
         """One turn of every row: how likely its token would be with an older row as the newest, and what follows."""
         step = visit.step.clamp_max(slots.shape[1] - 1)[:, None]  # rows that are through stand at their end
         left_half, right_half = take(slots, step)[:, 0].chunk(2, dim=1)
-        vector = self.model.slots.compose(left_half, right_half, take(last, visit.older()[:, None])[:, 0])
+        older = visit.older()[:, None]
+        vector = self.model.slots.compose(left_half[:, None], right_half[:, None], take(last, older))  # (B, 1, D)
+        vector = self._read(vector, canvases, older, seen.left.gather(1, step))[:, 0]
         logits = at_least_float32(self.model.token_head(vector, self.model.embedding.weight))  # (B, V)
         nats = F.cross_entropy(logits, token_of_step.gather(1, step)[:, 0], reduction="none")
         return after_turn(seen, visit, -nats)
 
     def token_nats(
-        self, encoded: Tensor, last: Tensor, order: Tensor, token_of_step: Tensor, label_smoothing: float = 0.0
+        self,
+        encoded: Tensor,
+        last: Tensor,
+        order: Tensor,
+        token_of_step: Tensor,
+        source: Tensor | None = None,
+        label_smoothing: float = 0.0,
     ) -> Tensor:
-        """-log p(token of step t+1 | its slot, what `last`[t] adds to it), at row t (B, T)."""
-        left, right = neighbours_of_step(order)
+        """-log p(token of step t+1 | its slot after step t or, if given, `source`[t], what `last`[t] adds to it), at
+        row t (B, T)."""
+        left, right = (steps.roll(-1, dims=1) for steps in neighbours_of_step(order))
         left_half, right_half = self.model.slots.halves(encoded)  # (B, T, D/2)
-        left_half = take(left_half, left.roll(-1, dims=1))
-        right_half = take(right_half, right.roll(-1, dims=1))
-        vectors = self.model.slots.compose(left_half, right_half, last)  # (B, T, D)
+        vectors = self.model.slots.compose(take(left_half, left), take(right_half, right), last)  # (B, T, D)
+        if source is None:
+            source = torch.arange(order.shape[1], device=order.device).expand_as(order)
+        vectors = self._read(vectors, self._canvases(encoded, order), source, left)
         target = token_of_step.roll(-1, dims=1)
         return self.model.token_head.nats(vectors, self.model.embedding.weight, target, label_smoothing)
+
+    def _canvases(self, encoded: Tensor, order: Tensor) -> Canvases | None:
+        """What slots look at, if they look."""
+        if not self.model.config.slot_layers:
+            return None
+        return Canvases(self.model.reader.memory(encoded), ranks_of_order(order))
+
+    def _read(self, slots: Tensor, canvases: Canvases | None, step: Tensor, left: Tensor) -> Tensor:
+        """Slots (B, Q, D) of the canvas after `step` (B, Q), right of the tokens of the steps `left` (B, Q), once they
+        have looked at it."""
+        if canvases is None:
+            return slots
+        return self.model.reader(slots, *canvases.after(step, left), canvases.memory)  # type: ignore[no-any-return]
 
     def slot_nats(
         self, encoded: Tensor, last: Tensor, order: Tensor, lengths: Tensor, source: Tensor | None = None

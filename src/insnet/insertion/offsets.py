@@ -18,11 +18,29 @@ def offsets_of_order(position_of_step: Tensor, dtype: torch.dtype = torch.int16)
     >>> offsets_of_order(torch.tensor([[0, 6, 2, 4, 1, 3, 5]]))[0, 5].tolist()
     [-3, 2, -1, 1, -2, 0, 0]
     """
-    assert position_of_step.dim() == 2 and position_of_step.shape[1] <= torch.iinfo(dtype).max
-    stands_left = position_of_step[:, :, None] < position_of_step[:, None, :]  # (B, T, T): [k, j], k left of j
-    rank = stands_left.cumsum(dim=1, dtype=dtype)  # (B, T, T): [t, j]
+    rank = ranks_of_order(position_of_step, dtype)
     own_rank = rank.diagonal(dim1=1, dim2=2)[:, :, None]  # (B, T, 1)
     return (rank - own_rank).tril()
+
+
+def ranks_of_order(position_of_step: Tensor, dtype: torch.dtype = torch.int16) -> Tensor:
+    """The rank of token j after step t, as [t, j] (B, T, T); above the diagonal the rank that it would have.
+
+    >>> ranks_of_order(torch.tensor([[0, 6, 2, 4, 1, 3, 5]]))[0, 5].tolist()
+    [0, 5, 2, 4, 1, 3, 5]
+    """
+    assert position_of_step.dim() == 2 and position_of_step.shape[1] <= torch.iinfo(dtype).max
+    stands_left = position_of_step[:, :, None] < position_of_step[:, None, :]  # (B, T, T): [k, j], k left of j
+    return stands_left.cumsum(dim=1, dtype=dtype)
+
+
+def offsets_of_slots(rank: Tensor, slot: Tensor) -> Tensor:
+    """The offsets (..., K) that a token in a slot (..., 1) would see, to tokens of these ranks (..., K) on the canvas.
+
+    >>> offsets_of_slots(torch.tensor([[0, 3, 1, 2]]), torch.tensor([[1]])).tolist()   # right of the place 1
+    [[-2, 2, -1, 1]]
+    """
+    return rank - slot - (rank <= slot).to(rank.dtype)
 
 
 def insert_into_ranks(rank_of_step: Tensor, length: Tensor, slot: Tensor, inserts: Tensor) -> tuple[Tensor, Tensor]:

@@ -46,6 +46,19 @@ class Projections(nn.Module):
         query, key, value = mixed.permute(2, 0, 3, 1, 4).unbind(0)
         return query, key, value
 
+    def queries(self, hidden: Tensor) -> Tensor:
+        """The queries (B, H, Q, D/H) alone."""
+        return self._part(hidden, 0)
+
+    def memory(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values (B, H, K, D/H), of hidden states (B, K, D) that ask nothing."""
+        return self._part(hidden, 1), self._part(hidden, 2)
+
+    def _part(self, hidden: Tensor, number: int) -> Tensor:
+        linear = self.query_key_value
+        part = F.linear(hidden, linear.weight.chunk(3)[number], linear.bias.chunk(3)[number])
+        return part.view(*part.shape[:2], self.heads, -1).transpose(1, 2)
+
     def merge(self, attended: Tensor, packing: Packing | None = None) -> Tensor:
         """The output (B, Q, D), or (N, D) if packed, from the heads (B, H, Q, D/H)."""
         joined = attended.transpose(1, 2).flatten(2)
@@ -82,6 +95,12 @@ class OffsetAttention(nn.Module):
         query, key, value = self.projections.split(hidden, packing)  # (B, H, Q, D/H)
         if place is not None:
             key, value = place.cache.append(place.layer, key, value, place.start, place.used)
+        return self.projections.merge(self.attend(query, key, value, offset_index, hides, position_keys), packing)
+
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, offset_index: Tensor, hides: Tensor, position_keys: Tensor
+    ) -> Tensor:
+        """What queries (B, H, Q, D/H) get (B, H, Q, D/H) from keys and values (B, H, K, D/H)."""
         scale = 1 / math.sqrt(query.shape[-1])
         by_offset = _times_shared((query + self.position_bias) * scale, position_keys)  # (B, H, Q, R)
         index = offset_index[:, None].expand(-1, by_offset.shape[1], -1, -1)  # (B, H, Q, K)
@@ -89,8 +108,29 @@ class OffsetAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         content_query = (query + self.content_bias).to(bias.dtype)
         key, value = key.to(bias.dtype), value.to(bias.dtype)
-        attended = F.scaled_dot_product_attention(content_query, key, value, bias, dropout, scale=scale)
-        return self.projections.merge(attended, packing)
+        return F.scaled_dot_product_attention(content_query, key, value, bias, dropout, scale=scale)
+
+
+class SlotAttention(OffsetAttention):
+    """The same, asked by slots, which are no tokens: keys and values are those of what stands on the canvas."""
+
+    def forward(  # type: ignore[override]
+        self,
+        slots: Tensor,
+        offset_index: Tensor,
+        hides: Tensor,
+        position_keys: Tensor,
+        memory: tuple[Tensor, Tensor],
+    ) -> Tensor:
+        """The attended (B, Q, D) of slots (B, Q, D), offsets and what is hidden (B, Q, K) as above."""
+        query = self.projections.queries(slots)
+        return self.projections.merge(self.attend(query, *memory, offset_index, hides, position_keys))
+
+
+def index_of_offsets(offsets: Tensor, position_keys: Tensor) -> Tensor:
+    """Where offsets (B, Q, K) stand among the keys (..., R); those beyond their reach at its end."""
+    reach = position_keys.shape[-1] // 2
+    return offsets.long().clamp(-reach, reach) + reach
 
 
 def _times_shared(query: Tensor, keys: Tensor) -> Tensor:
@@ -136,6 +176,11 @@ def rotation_of_positions(positions: Tensor, head_width: int, dtype: torch.dtype
     """Cosines and sines (B, 1, Q, D/H/2) for rotary positions (B, Q)."""
     angle = positions[:, None, :, None].double() * _frequencies(head_width, positions.device)
     return angle.cos().to(dtype), angle.sin().to(dtype)
+
+
+def reach_of(tokens: int, *, truncated: bool) -> int:
+    """The largest offset among so many tokens, as a model sees it."""
+    return 1 if truncated else max(tokens - 1, 1)
 
 
 def sinusoids_of_offsets(reach: int, width: int, like: Tensor) -> Tensor:

@@ -58,4 +58,8 @@ class KeyValueCache:
         index = place[:, None, :, None].expand_as(keys)
         for store, new in ((self.keys, keys), (self.values, values)):
             store[:, layer].scatter_(2, index, new.to(store.dtype))
+        return self.at(layer, used)
+
+    def at(self, layer: int, used: int) -> tuple[Tensor, Tensor]:
+        """The first `used` keys and values (B, H, K, D/H) of `layer`."""
         return self.keys[:, layer, :, :used], self.values[:, layer, :, :used]

@@ -14,6 +14,8 @@ from insnet.layers.attention import (
     CachePlace,
     OffsetAttention,
     RotaryAttention,
+    index_of_offsets,
+    reach_of,
     rotation_of_positions,
     sinusoids_of_offsets,
 )
@@ -90,13 +92,9 @@ class OffsetTransformer(nn.Module):
         self.norm = nn.LayerNorm(shape.width)
         self.dropout = nn.Dropout(shape.dropout)
 
-    def reach(self, tokens: int) -> int:
-        """The largest offset among so many tokens, as this model sees it."""
-        return 1 if self.truncated else max(tokens - 1, 1)
-
     def position_keys(self, tokens: int, like: Tensor) -> Tensor:
         """Every layer's keys of every offset among so many tokens (N, H, D/H, R); a constant while decoding."""
-        sinusoids = sinusoids_of_offsets(self.reach(tokens), self.shape.width, like)
+        sinusoids = sinusoids_of_offsets(reach_of(tokens, truncated=self.truncated), self.shape.width, like)
         return torch.stack([block.attention.position_keys(sinusoids) for block in self.blocks])  # type: ignore[union-attr,operator]
 
     def forward(
@@ -106,8 +104,7 @@ class OffsetTransformer(nn.Module):
         against the cache, offsets (B, Q, K); zeros where `append` knows of no token."""
         if position_keys is None:
             position_keys = self.position_keys(offsets.shape[2], embedded)
-        reach = position_keys.shape[3] // 2
-        offset_index = offsets.long().clamp(-reach, reach) + reach
+        offset_index = index_of_offsets(offsets, position_keys)
         queries = embedded.shape[1]
         hides = append.hides(queries) if append else _causal(queries, embedded.device)
         packing = append.packing if append else None
