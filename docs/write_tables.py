@@ -169,13 +169,15 @@ def latencies(results: Results) -> str:
 
 
 def ablation_table(results: Results) -> str:
-    """The paper's ablation, and the share of texts without end, of which it shows examples only."""
-    lines = ["| | | stop NLL | BLEU-2/4 | without end |", "|---|---|---|---|---|"]
+    """The paper's ablation, and the length and the share of texts without end, of which it shows examples only."""
+    lines = ["| | | stop NLL | BLEU-2/4 | length ratio | without end |", "|---|---|---|---|---|---|"]
     for name, entry in paper.ABLATION.items():
-        lines.append(_line(name, "paper", f"{entry['stop_nll']:.2f}", f"{entry['bleu2']}/{entry['bleu4']}", NOTHING))
+        bleu = f"{entry['bleu2']}/{entry['bleu4']}"
+        lines.append(_line(name, "paper", f"{entry['stop_nll']:.2f}", bleu, NOTHING, NOTHING))
         ours = (
             results.cell("ablation", [f"stop_nll_{name}"]),
             results.cell("ablation", [f"bleu2_{name}", f"bleu4_{name}"]),
+            results.cell("ablation", [f"length_ratio_{name}"]),
             results.cell("ablation", [f"nonterminating_{name}"], "{:.1%}"),
         )
         lines.append(_line("", "**ours**", *ours))

@@ -42,6 +42,13 @@ def test_what_starts_from_a_model_of_both_texts_has_its_tokens_and_weights(name:
     assert models[0] == {**models[1], "dropout": models[0]["dropout"]}
 
 
+@pytest.mark.parametrize("name", ["yelp", "news"])
+def test_the_papers_model_takes_over_all_but_the_stop_head(name: str) -> None:
+    start, own = (asdict(recipe(f"{each}_paper").model.for_vocabulary(20000)) for each in ("both", name))
+    new = {"count_head": 0, "length_conditioned": False, "dropout": own["dropout"]}
+    assert own == {**start, **new} and own["slot_layers"] == 0
+
+
 @pytest.mark.parametrize("name", ["both", "yelp", "news"])
 def test_what_is_compared_has_the_same_text_size_and_budget(name: str) -> None:
     ours, theirs = recipe(f"{name}_random"), recipe(f"{name}_plan_and_write")
@@ -50,7 +57,8 @@ def test_what_is_compared_has_the_same_text_size_and_budget(name: str) -> None:
     assert (theirs.data, theirs.tokenizer, theirs.train) == (ours.data, ours.tokenizer, budget)
     assert replace(theirs.given, fraction=ours.given.fraction) == ours.given
     sizes = [asdict(each.model.for_vocabulary(20000)) for each in (ours, theirs)]
-    assert all(sizes[0][key] == sizes[1][key] for key in ("width", "layers", "heads", "dropout"))
+    assert all(sizes[0][key] == sizes[1][key] for key in ("width", "heads", "dropout"))
+    assert sizes[0]["layers"] + sizes[0]["slot_layers"] == sizes[1]["layers"]
 
 
 @pytest.mark.parametrize("ablation", ["truncated", "noglobal"])
