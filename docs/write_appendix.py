@@ -32,7 +32,8 @@ SHOWN = 60  # words of a text without end
 def appendix(models: Mapping[str, insnet.Model], news: insnet.Model) -> str:
     """The whole part."""
     how = (
-        "Models that learned from Yelp or from news alone, in random order, and decode as the paper's do: one "
+        "Models that learned from Yelp alone, or from both sets and then from news, in random order, and decode as the "
+        "paper's do: one "
         f"insertion a step among the slots that hold {PAPER_DECODING['slot_mass']:g} of the probability, one of the "
         f"{PAPER_DECODING['top_k']} likeliest tokens, the end where the stop probability exceeds "
         f"{PAPER_DECODING['stop_threshold']:g}. They do not ship."
