@@ -37,6 +37,8 @@ class DecodeSpeedConfig:
     """Size of a token's vector."""
     layers: int = 8
     """Transformer blocks."""
+    slot_layers: int = 0
+    """How many of InsNet's blocks are not for encoding tokens, but for slots that look at the canvas."""
     heads: int = 8
     """Attention heads a block."""
     vocabulary: int = 16_384
@@ -172,9 +174,12 @@ def _trimmed(canvas: Canvas, capacity: int) -> Canvas:
 
 def _model(family: str, config: DecodeSpeedConfig) -> Generator:
     torch.manual_seed(config.seed)
-    size = {"vocabulary_size": config.vocabulary, "width": config.width, "layers": config.layers, "heads": config.heads}
+    blocks = {"layers": config.layers}
+    if family == "insnet":
+        blocks = {"layers": config.layers - config.slot_layers, "slot_layers": config.slot_layers}
     kind = FAMILIES[family]
-    return kind(kind.Config(**size)).eval()
+    size = {"vocabulary_size": config.vocabulary, "width": config.width, "heads": config.heads}
+    return kind(kind.Config(**size, **blocks)).eval()
 
 
 def _plain_lexicon(vocabulary: int) -> Lexicon:

@@ -32,6 +32,8 @@ class TrainSpeedConfig:
     """Size of a token's vector."""
     layers: int = 8
     """Transformer blocks."""
+    slot_layers: int = 0
+    """How many of InsNet's blocks are not for encoding tokens, but for slots that look at the canvas."""
     heads: int = 8
     """Attention heads a block."""
     vocabulary: int = 16_384
@@ -192,10 +194,12 @@ def training_step(
 
 def _model(family: str, config: TrainSpeedConfig) -> Generator:
     torch.manual_seed(config.seed)
-    size = {"vocabulary_size": config.vocabulary, "width": config.width, "layers": config.layers, "heads": config.heads}
-    plain = {"plan": False} if family == "autoregressive" else {}  # the same tokens as InsNet: no plan before them
+    blocks = {"layers": config.layers, "plan": False}  # the same tokens as InsNet: no plan before them
+    if family == "insnet":
+        blocks = {"layers": config.layers - config.slot_layers, "slot_layers": config.slot_layers}
     kind = FAMILIES[family]
-    return kind(kind.Config(**size, **plain)).train()
+    size = {"vocabulary_size": config.vocabulary, "width": config.width, "heads": config.heads}
+    return kind(kind.Config(**size, **blocks)).train()
 
 
 def _dtype(config: TrainSpeedConfig, device: torch.device) -> torch.dtype:

@@ -13,6 +13,9 @@ app = typer.Typer(help="Measure speed and behaviour; each ends in one JSON line.
 
 WidthOption = Annotated[int, typer.Option(min=2, help="Size of a token's vector.")]
 LayersOption = Annotated[int, typer.Option(min=1, help="Transformer blocks.")]
+SlotLayersOption = Annotated[
+    int, typer.Option(min=0, help="How many of InsNet's are for slots that look at the canvas.")
+]
 HeadsOption = Annotated[int, typer.Option(min=1, help="Attention heads a block.")]
 VocabularyOption = Annotated[int, typer.Option(min=6, help="Tokens in the vocabulary.")]
 SeedOption = Annotated[int, typer.Option(help="The seed of weights and texts.")]
@@ -29,6 +32,7 @@ def train_speed(
     ] = "32,64,128,256,1024",
     width: WidthOption = 512,
     layers: LayersOption = 8,
+    slot_layers: SlotLayersOption = 0,
     heads: HeadsOption = 8,
     vocabulary: VocabularyOption = 16_384,
     batch_tokens: Annotated[int, typer.Option(min=4, help="Tokens of a batch.")] = 16_384,
@@ -53,6 +57,7 @@ def train_speed(
         lengths=numbers(lengths),
         width=width,
         layers=layers,
+        slot_layers=slot_layers,
         heads=heads,
         vocabulary=vocabulary,
         batch_tokens=batch_tokens,
@@ -75,6 +80,7 @@ def decode_speed(
     batch_sizes: Annotated[str, typer.Option(help="Texts at a time, several with commas.")] = "1,64,128",
     width: WidthOption = 512,
     layers: LayersOption = 8,
+    slot_layers: SlotLayersOption = 0,
     heads: HeadsOption = 8,
     vocabulary: VocabularyOption = 16_384,
     rounds: Annotated[int, typer.Option(min=1, help="Texts to time of each kind.")] = 3,
@@ -91,6 +97,7 @@ def decode_speed(
         batch_sizes=numbers(batch_sizes),
         width=width,
         layers=layers,
+        slot_layers=slot_layers,
         heads=heads,
         vocabulary=vocabulary,
         device=device,
