@@ -22,7 +22,7 @@ from small_models import (
 
 from insnet.decoding.request import blanks
 from insnet.families.generator import LossContext, Prompt
-from insnet.families.insnet import InsNetConfig
+from insnet.families.insnet_config import InsNetConfig
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.offsets import offsets_of_order
 from insnet.text.tokenizer import BOS, EOS, SPECIALS, UNK
