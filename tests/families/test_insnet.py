@@ -212,6 +212,7 @@ def test_ablations_change_what_they_should_and_only_that():
         ({"vocabulary_size": 3}, "vocabulary_size is 3; expected more than 5"),
         ({"width": 30, "heads": 4}, "width 30 must be an even multiple of heads 4"),
         ({"dropout": 1.5}, "dropout is 1.5"),
+        ({"slot_layers": -1}, "slot_layers is -1; expected 0 or more"),
     ],
 )
 def test_impossible_settings_are_refused_in_a_sentence(settings, words):

@@ -121,8 +121,3 @@ def test_a_countdown_needs_a_length():
 def test_slot_queries_need_the_newest_token():
     with pytest.raises(ValueError, match="slot_queries are asked by the newest token"):
         InsNetConfig(vocabulary_size=20, slot_queries=True, noglobal=True)
-
-
-def test_slots_cannot_look_less_than_not_at_all():
-    with pytest.raises(ValueError, match="slot_layers is -1; expected 0 or more"):
-        InsNetConfig(vocabulary_size=20, slot_layers=-1)
