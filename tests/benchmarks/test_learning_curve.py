@@ -1,6 +1,7 @@
 """A learning curve says what the metrics say, in fewer numbers."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,12 @@ from insnet.benchmarks.learning_curve import (
     measure,
     measure_together,
     panels_of,
+    seeds_of,
 )
 from insnet.training.metrics import METRICS_FILE
+from insnet.training.recipe import load_recipe
+
+RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 def write(folder, losses, *, valid_every=10):
@@ -120,3 +125,12 @@ def test_several_runs_are_told_apart_by_their_folders(tmp_path):
 def test_a_folder_without_a_curve_is_refused(tmp_path):
     with pytest.raises(ValueError, match="has no learning curve"):
         measure(tmp_path)
+
+
+def test_the_seeds_are_those_of_the_recipes(tmp_path):
+    for name, seed in {"one": 3, "two": 1, "three": 3}.items():
+        (tmp_path / name).mkdir()
+        recipe = load_recipe(RECIPES / "tour.toml", [f"train.seed={seed}"])
+        (tmp_path / name / "recipe.toml").write_text(recipe.to_toml())
+    assert seeds_of([tmp_path / "one"]) == [3]
+    assert seeds_of([tmp_path / "one", tmp_path / "two", tmp_path / "three"]) == [1, 3]

@@ -13,6 +13,8 @@ from typing import Any
 
 from insnet.files import read_json_object
 from insnet.training.metrics import METRICS_FILE, read_metrics
+from insnet.training.recipe import load_recipe
+from insnet.training.run_folder import RECIPE_FILE
 
 _NOT_DRAWN = ("update", "tokens", "learning_rate", "gradient_norm")
 _LAYERS, _LIKELIHOODS = "layers_per_insertion", ("layered_loss", "sequential_loss")
@@ -55,6 +57,11 @@ def measure_together(runs: Sequence[str | Path], *, windows: int = 100) -> tuple
     measured = {name: measure(run, windows=windows) for name, run in zip(names, runs, strict=True)}
     headline = {f"{name}_{key}": value for name, (found, _) in measured.items() for key, value in found.items()}
     return headline, {"runs": {name: detail for name, (_, detail) in measured.items()}}
+
+
+def seeds_of(runs: Sequence[str | Path]) -> list[int]:
+    """The seeds that runs were trained with, each once."""
+    return sorted({load_recipe(Path(run) / RECIPE_FILE).train.seed for run in runs})
 
 
 def _movements(valid: Sequence[Mapping[str, float]]) -> dict[str, float]:
