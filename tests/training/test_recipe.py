@@ -102,11 +102,12 @@ NEWER = (
     "train.length_shares=[1, 2]",
     "given.keywords_min=2",
     "train.padded_lengths=[152]",
+    "model.slot_layers=1",
 )
 
 
 def test_a_recipe_older_than_a_setting_keeps_its_fingerprint(recipe_path):
-    """As computed before averages, smoothing, shares of lengths and least numbers of keywords came."""
+    """As computed before averages, smoothing, shares of lengths, least numbers of keywords and slot layers came."""
     tables = load_recipe(recipe_path).binding_tables()
     del tables["objective"]
     for setting in NEWER:

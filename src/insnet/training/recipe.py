@@ -176,7 +176,7 @@ class Recipe:
         if not self.objective.is_layered:
             del tables["objective"]  # which runs that are older than this table can't know
         for (table, key), default in _NEWER.items():
-            if tables[table][key] == default:
+            if tables[table].get(key) == default:  # not every family has every setting of a model
                 del tables[table][key]
         return hashlib.sha256(toml_text(tables).encode()).hexdigest()[:32]
 
@@ -281,6 +281,7 @@ _NEWER: dict[tuple[str, str], Any] = {  # settings that older runs can't know, a
     ("train", "length_shares"): (),
     ("train", "padded_lengths"): (),
     ("given", "keywords_min"): 0,
+    ("model", "slot_layers"): 0,
 }
 _FREE_ON_RESUME = {
     ("data", "folder"),  # content is compared instead
