@@ -9,6 +9,7 @@ import torch
 
 from insnet.benchmarks import decode_speed, train_speed
 from insnet.benchmarks.decode_speed import DecodeSpeedConfig
+from insnet.benchmarks.rivals import untrained
 from insnet.benchmarks.timing import Timing, time_in_turns
 from insnet.benchmarks.train_speed import TrainSpeedConfig
 from insnet.decoding.loop import decode
@@ -75,13 +76,13 @@ def test_both_models_learn_from_the_same_tokens_in_a_whole_update():
         assert int(count) == 16 * {"insnet": 6, "autoregressive": 7}[family]  # the latter's end is a token
 
 
-@pytest.mark.parametrize(("bench", "config"), [(train_speed, TRAIN), (decode_speed, DECODE)])
-def test_blocks_for_slots_are_taken_from_those_of_the_encoder(bench, config):
+@pytest.mark.parametrize("config", [TRAIN, DECODE])
+def test_blocks_for_slots_are_taken_from_those_of_the_encoder(config):
     config = replace(config, layers=3, slot_layers=1)
-    model, rival = (bench._model(family, config) for family in ("insnet", "autoregressive"))
+    model, rival = (untrained(family, config) for family in ("insnet", "autoregressive"))
     assert (len(model.encoder.blocks), len(model.reader.blocks), len(rival.decoder.blocks)) == (2, 1, 3)
     with pytest.raises(ValueError, match="layers is 0; expected at least 1"):
-        bench._model("insnet", replace(config, slot_layers=3))
+        untrained("insnet", replace(config, slot_layers=3))
 
 
 def test_decode_speed_has_the_published_names():

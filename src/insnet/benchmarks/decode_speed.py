@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
+from insnet.benchmarks.rivals import untrained
 from insnet.benchmarks.timing import Timing, place, time_in_turns
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.loop import decode
-from insnet.families import FAMILIES
 from insnet.families.generator import Generator, Prompt
 from insnet.insertion.canvas import INSERTED, Canvas, apply
 from insnet.insertion.constraints import Constraints, Lexicon
@@ -100,8 +100,8 @@ class Bench:
 
     def __init__(self, config: DecodeSpeedConfig, device: torch.device) -> None:
         self.config, self.device = config, device
-        self.insnet = _model("insnet", config).to(device)
-        self.autoregressive = _model("autoregressive", config).to(device)
+        self.insnet = untrained("insnet", config).eval().to(device)
+        self.autoregressive = untrained("autoregressive", config).eval().to(device)
         self.chooser = Chooser(GenerationConfig(stopping="sampled"), _plain_lexicon(config.vocabulary).to(device))
 
     def compare(self, length: int, batch: int, *, reencodes: bool) -> dict[str, Timing]:
@@ -170,16 +170,6 @@ def _trimmed(canvas: Canvas, capacity: int) -> Canvas:
     capacity = min(capacity, canvas.capacity)
     tables = canvas.tokens[:, :capacity], canvas.origin[:, :capacity], canvas.closed_after[:, :capacity]
     return Canvas(*tables, canvas.length)
-
-
-def _model(family: str, config: DecodeSpeedConfig) -> Generator:
-    torch.manual_seed(config.seed)
-    blocks = {"layers": config.layers}
-    if family == "insnet":
-        blocks = {"layers": config.layers - config.slot_layers, "slot_layers": config.slot_layers}
-    kind = FAMILIES[family]
-    size = {"vocabulary_size": config.vocabulary, "width": config.width, "heads": config.heads}
-    return kind(kind.Config(**size, **blocks)).eval()
 
 
 def _plain_lexicon(vocabulary: int) -> Lexicon:

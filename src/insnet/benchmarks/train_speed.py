@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from insnet.benchmarks.rivals import untrained
 from insnet.benchmarks.timing import peak_memory, place, time_in_turns
-from insnet.families import FAMILIES
 from insnet.families.generator import Generator, LossContext, sentence_of_batch
 from insnet.families.insnet import InsNet
 from insnet.insertion.order import position_of_step
@@ -193,13 +193,8 @@ def training_step(
 
 
 def _model(family: str, config: TrainSpeedConfig) -> Generator:
-    torch.manual_seed(config.seed)
-    blocks = {"layers": config.layers, "plan": False}  # the same tokens as InsNet: no plan before them
-    if family == "insnet":
-        blocks = {"layers": config.layers - config.slot_layers, "slot_layers": config.slot_layers}
-    kind = FAMILIES[family]
-    size = {"vocabulary_size": config.vocabulary, "width": config.width, "heads": config.heads}
-    return kind(kind.Config(**size, **blocks)).train()
+    plain = {"plan": False} if family == "autoregressive" else {}  # the same tokens as InsNet: no plan before them
+    return untrained(family, config, **plain).train()
 
 
 def _dtype(config: TrainSpeedConfig, device: torch.device) -> torch.dtype:
