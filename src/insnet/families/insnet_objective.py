@@ -154,12 +154,10 @@ class InsNetObjective:
             source = row_before_layer(layer).roll(-1, dims=1)  # (B, T): the row that predicts what follows row t
             last, decides = take(last, source), decides & ends_layer(layer)
             layers = layer.gather(1, batch.lengths[:, None] - 1)[:, 0]
-        nats = {
-            "token": self.token_nats(encoded, last, order, token_of_step, source, label_smoothing).masked_fill(
-                ~inserts, 0
-            ),
-            "slot": self.slot_nats(encoded, last, order, batch.lengths, source).masked_fill(~inserts, 0),
-        }
+        canvases = self._canvases(encoded, order)
+        token = self.token_nats(encoded, last, order, token_of_step, canvases, source, label_smoothing)
+        slot = self.slot_nats(encoded, last, order, batch.lengths, source)
+        nats = {"token": token.masked_fill(~inserts, 0), "slot": slot.masked_fill(~inserts, 0)}
         counts = {"token": inserts.sum(dim=1), "slot": inserts.sum(dim=1)}
         for name, (values, is_decision) in self._stop_nats(encoded, to_come, decides, step == first).items():
             nats[name], counts[name] = values.masked_fill(~is_decision, 0), is_decision.sum(dim=1)
@@ -171,12 +169,13 @@ class InsNetObjective:
             token_of_step, encoded = self._encode(batch, order, which)
             step = torch.arange(order.shape[1], device=order.device)[None, :]
             last = self.model.told(encoded, batch.lengths[:, None] - 1 - step)
-            log_prob = -self.token_nats(encoded, last, order, token_of_step).roll(1, dims=1)  # (B, T): of each step
+            canvases = self._canvases(encoded, order)
+            nats = self.token_nats(encoded, last, order, token_of_step, canvases)
+            log_prob = -nats.roll(1, dims=1)  # (B, T): of each step
             seen = Seen.of(order, log_prob, batch.lengths, tau)
             left_half, right_half = self.model.slots.halves(encoded)
             halves = take(left_half, seen.left[:, :-1]), take(right_half, seen.right[:, :-1])
             slots = torch.cat(halves, dim=2)  # (B, T, D): of each step
-            canvases = self._canvases(encoded, order)
 
             def take_turns(seen: Seen, visit: Visit) -> Visit:
                 return self.take_turns(seen, visit, slots, last, token_of_step, canvases)
@@ -210,6 +209,7 @@ class InsNetObjective:
         last: Tensor,
         order: Tensor,
         token_of_step: Tensor,
+        canvases: Canvases | None,
         source: Tensor | None = None,
         label_smoothing: float = 0.0,
     ) -> Tensor:
@@ -220,12 +220,12 @@ class InsNetObjective:
         vectors = self.model.slots.compose(take(left_half, left), take(right_half, right), last)  # (B, T, D)
         if source is None:
             source = torch.arange(order.shape[1], device=order.device).expand_as(order)
-        vectors = self._read(vectors, self._canvases(encoded, order), source, left)
+        vectors = self._read(vectors, canvases, source, left)
         target = token_of_step.roll(-1, dims=1)
         return self.model.token_head.nats(vectors, self.model.embedding.weight, target, label_smoothing)
 
     def _canvases(self, encoded: Tensor, order: Tensor) -> Canvases | None:
-        """What slots look at, if they look."""
+        """What slots look at, if they look. Never compiled: Triton cannot sum up numbers of 16 bits."""
         if not self.model.config.slot_layers:
             return None
         return Canvases(self.model.reader.memory(encoded), ranks_of_order(order))
