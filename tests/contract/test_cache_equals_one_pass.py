@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 from slow_reader import read_slowly
-from small_models import LINES, edits_of, offers, order_of, plays_of, prompt_of, small_model
+from small_models import LINES, batch_of, edits_of, offers, order_of, plays_of, prompt_of, small_model
 
 from insnet.decoding.request import Request
 from insnet.families.generator import Prompt
@@ -109,6 +109,15 @@ def test_cached_decoding_equals_the_one_pass_encoding(family_name, kind, switch)
             state = model.family.advance(state, edits_of([play[step : step + 1] for play in plays]))
         lengths = [len(tokens) + 2 for tokens, _, _ in rows]
         assert state.canvas.length.tolist() == lengths
+        if model.family.traits.fills_blanks:
+            own = batch_of(model.tokenizer, [row[0] for row in rows], given=[row[1] for row in rows], order=orders)
+            for row, found in enumerate(model.family.token_log_probs(own)):
+                inserted = orders[row][2 + counts[row] :]
+                said = [
+                    step["tokens"][slot, token] for step, (slot, token) in zip(expected[row], plays[row], strict=False)
+                ]
+                torch.testing.assert_close(found[inserted], torch.stack(said), rtol=0, atol=ATOL)
+                assert (found != 0).nonzero()[:, 0].tolist() == sorted(inserted)
 
 
 @torch.no_grad()

@@ -11,10 +11,9 @@ from small_models import KINDS, offers, prompt_of, small_model
 from insnet.decoding import revise
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.request import Request, blanks, required_words
-from insnet.decoding.rerank import likelihoods, log_likelihoods
-from insnet.decoding.revise import Rules, inserted_words, lacking, remaining
+from insnet.decoding.rerank import likelihoods, token_log_probs
+from insnet.decoding.revise import Rules, fitness_of_words, inserted_words, lacking, remaining
 from insnet.insertion.canvas import INSERTED
-from insnet.insertion.offsets import offsets_of_order
 from insnet.text.words import contains_in_order
 
 LISTS = [["captain", "ship"], [], ["girl", "song", "old garden"], ["bread", "C++", "🙂"]]
@@ -51,33 +50,50 @@ def test_inserted_words_are_whole_and_never_required(model):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("told", [{}, TOLD])
-def test_a_words_fitness_is_the_probability_that_it_is_put_back(told):
-    """Leave-one-out, against the offers of a canvas that lacks the word: go on, slot, token, stop."""
-    model = small_model("insnet", "word", **told)
-    text = written(model, [["captain", "ship"]], **HOT)[0]
-    tokens = text.end().tokens
-    for word in inserted_words(tokens, model.tokenizer.starts_word):
-        found = log_likelihoods(model.scribe, [lacking(tokens, word)])[0]
-        prompt = remaining(prompt_of(model, [text.request]), [text], [list(word)])
-        state = model.family.start(prompt)
-        offered = offers(model.family, state)
-        slot, token = word.start, tokens[word.start][0]
-        expected = float(offered["slots"][0, slot] + offered["tokens"][0, slot, token])
-        if told:
-            expected += float(model.family.count_log_probs(state)[0, 1])
-        else:
-            go_on = math.log(-math.expm1(float(offered["stop"][0])))
-            expected += go_on + _stop_after(model, tokens, word)
-        assert found == pytest.approx(expected)
+@pytest.mark.parametrize("options", [{}, TOLD, {"slot_layers": 1}, {**TOLD, "slot_layers": 1}])
+def test_a_words_fitness_is_the_probability_that_it_is_put_back(options, monkeypatch):
+    """One word gone at a time, against the offers of a canvas that lacks it."""
+    monkeypatch.setattr(revise, "_READINGS", 99)
+    model = small_model("insnet", "word", **options)
+    texts = written(model, LISTS[:3], **HOT)
+    ends = [text.end().tokens for text in texts]
+    words = [inserted_words(tokens, model.tokenizer.starts_word) for tokens in ends]
+    for text, tokens, own, fitness in zip(texts, ends, words, fitness_of_words(model.scribe, ends, words), strict=True):
+        assert list(fitness) == own
+        for word in own:
+            prompt = remaining(prompt_of(model, [text.request]), [text], [list(word)])
+            offered = offers(model.family, model.family.start(prompt))
+            expected = float(offered["tokens"][0, word.start, tokens[word.start][0]])
+            assert fitness[word] == pytest.approx(expected)
 
 
-def _stop_after(model, tokens, word):
-    """The log-probability of stopping once the word stands in its place, having been inserted last."""
-    order = [0, len(tokens) + 1, *(p + 1 for p in range(len(tokens)) if p not in word), *(p + 1 for p in word)]
-    ids = torch.tensor([1, *(token for token, _ in tokens), 2])[torch.tensor(order)][None]
-    encoded = model.family.encoder(model.family.embedding(ids), offsets_of_order(torch.tensor([order])))
-    return float(model.family.stop_log_probs(encoded[:, -1])[0])
+@torch.no_grad()
+def test_a_word_of_several_pieces_fits_as_well_as_they_do_on_average(monkeypatch):
+    monkeypatch.setattr(revise, "_READINGS", 99)
+    model = small_model("insnet", "bpe")
+    tokens = written(model, LISTS, **HOT)[0].end().tokens
+    words = inserted_words(tokens, model.tokenizer.starts_word)
+    long = max(words, key=len)
+    assert len(long) > 1
+    pieces = token_log_probs(model.scribe, [lacking(tokens, [long])])[0]
+    assert [place for place, score in enumerate(pieces) if score] == list(long)
+    assert fitness_of_words(model.scribe, [tokens], [words])[0][long] == pytest.approx(sum(pieces) / len(long))
+
+
+def test_every_word_is_judged_once_in_four_passes(model, monkeypatch):
+    texts = [text.end().tokens for text in written(model, LISTS, **HOT)]
+    words = [inserted_words(tokens, model.tokenizer.starts_word) for tokens in texts]
+    asked = []
+    monkeypatch.setattr(
+        revise, "token_log_probs", lambda scribe, rows: asked.extend(rows) or token_log_probs(scribe, rows)
+    )
+    fitness = fitness_of_words(model.scribe, texts, words)
+    assert [sorted(own, key=lambda word: word.start) for own in fitness] == words
+    assert len(asked) == sum(min(4, len(own)) for own in words) < sum(map(len, words))
+    for row in asked:
+        gone = [place for place, is_given in enumerate(row.is_given) if not is_given]
+        assert gone and len(gone) < len(row.tokens)
+    assert fitness_of_words(model.scribe, texts[:1], [[]]) == [{}]
 
 
 def test_the_least_likely_words_are_removed(model):
@@ -87,7 +103,8 @@ def test_the_least_likely_words_are_removed(model):
         gone = revise._least_likely(model.scribe, [text], prompt, config)[0]
         tokens = text.end().tokens
         words = inserted_words(tokens, model.tokenizer.starts_word)
-        fitness = [log_likelihoods(model.scribe, [lacking(tokens, word)])[0] / len(word) for word in words]
+        scores = fitness_of_words(model.scribe, [tokens], [words])[0]
+        fitness = [scores[word] for word in words]
         kept = [score for word, score in zip(words, fitness, strict=True) if word.start not in gone]
         removed = {word: score for word, score in zip(words, fitness, strict=True) if word.start in gone}
         assert sorted(place for word in removed for place in word) == gone

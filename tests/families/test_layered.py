@@ -271,7 +271,7 @@ def test_layers_played_through_a_decoder_give_the_encodings_and_losses_of_traini
     batch = batch_of(model.tokenizer, lists, given, orders)
     layers = family.objective.layers(batch, batch.order, torch.full((5,), 2.0))
     order, _ = sort_by_layer(batch.order, layers)
-    _, encoded = family.objective._encode(batch, order)
+    encoded = family.objective._encode(batch, order).vector
     several = 0
     for row, (tokens, flags) in enumerate(zip(lists, given, strict=True)):
         framed, found = [BOS, *tokens, EOS], {"token": 0.0, "slot": 0.0}

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
@@ -162,12 +162,23 @@ class Given:
         return cls([token for token, _ in tokens], [origin != INSERTED for _, origin in tokens], seed)
 
 
-@torch.no_grad()
 def log_likelihoods(scribe: Scribe, rows: Sequence[Given]) -> list[float]:
-    """The log-likelihood bound of each row given what is given, in chunks of like length that fit into memory."""
-    family, starts_word = scribe.family, scribe.lexicon.starts_word.cpu()
-    device = next(family.parameters()).device
-    scores: dict[int, float] = {}
+    """The log-likelihood bound of each row given what is given."""
+    return [score.item() for score in _scores(scribe, rows, scribe.family.log_likelihood)]
+
+
+def token_log_probs(scribe: Scribe, rows: Sequence[Given]) -> list[list[float]]:
+    """The log-probability of each row's tokens when they go in; 0 for what is given."""
+    scores = _scores(scribe, rows, scribe.family.token_log_probs)
+    return [own[1 : len(row.tokens) + 1].tolist() for row, own in zip(rows, scores, strict=True)]  # <bos> stands first
+
+
+@torch.no_grad()
+def _scores(scribe: Scribe, rows: Sequence[Given], score: Callable[[TokenBatch], Tensor]) -> list[Tensor]:
+    """What is said of each row, in chunks of like length that fit into memory."""
+    starts_word = scribe.lexicon.starts_word.cpu()
+    device = next(scribe.family.parameters()).device
+    scores: dict[int, Tensor] = {}
     for chunk in _chunks([len(row.tokens) + 2 for row in rows], len(starts_word)):
         batch = TokenBatch.of(
             [rows[index].tokens for index in chunk],
@@ -175,7 +186,7 @@ def log_likelihoods(scribe: Scribe, rows: Sequence[Given]) -> list[float]:
             given=[rows[index].is_given for index in chunk],
             seeds=[rows[index].seed for index in chunk],
         )
-        scores.update(zip(chunk, family.log_likelihood(batch.to(device)).tolist(), strict=True))
+        scores.update(zip(chunk, score(batch.to(device)).cpu(), strict=True))
     return [scores[index] for index in range(len(rows))]
 
 

@@ -160,6 +160,11 @@ class Generator(nn.Module, abc.ABC):
         """A lower bound (B,) of each text's log-likelihood given its given words, from one sampled order;
         exact where the traits say so."""
 
+    def token_log_probs(self, batch: TokenBatch) -> Tensor:
+        """The log-probability (B, L) of each token in its slot when it goes in, along one sampled order; 0 for what is
+        given and padding. Asked only of families that fill blanks."""
+        raise NotImplementedError
+
     def compile_for_training(self, backend: str = "inductor") -> None:
         """Compiles what training spends its time on. Blocks are alike, so that each shape compiles one of them for all:
         a whole model at once takes many times as long."""

@@ -110,6 +110,10 @@ class InsNet(Generator):
         spent = nats["token"] + nats["slot"] + nats["stop"]  # a count beyond stopping or not is no part of the text
         return log_order_count(self.config.orders[0], sentence_of_batch(batch)) - spent
 
+    def token_log_probs(self, batch: TokenBatch) -> Tensor:
+        """Of several kinds of order that were learned, the first is meant."""
+        return self.objective.token_log_probs(batch, torch.zeros_like(batch.lengths))
+
     @property
     def orders(self) -> tuple[str, ...]:
         return self.config.orders  # type: ignore[no-any-return]

@@ -79,6 +79,20 @@ class Canvases:
         return offsets_of_slots(rank, rank.gather(2, left[:, :, None])), column > step[:, :, None]
 
 
+@dataclass(frozen=True)
+class Encoded:
+    """Texts in insertion order, read once."""
+
+    token: Tensor
+    """(B, T)"""
+    vector: Tensor
+    """(B, T, D)"""
+    last: Tensor
+    """(B, T, D) what each token adds to slots while it is the newest one."""
+    canvases: Canvases | None
+    """What slots look at, if they look."""
+
+
 class InsNetObjective:
     """The losses of one model."""
 
@@ -116,15 +130,19 @@ class InsNetObjective:
 
         `which` (B,) of the model's orders a row is inserted in is drawn if it is not given."""
         which = self.which(batch) if which is None else which
-        order = batch.order
-        if order is None:
-            order = position_of_step_in(self.model.config.orders, which, sentence_of_batch(batch))
+        order = self._order(batch, which)
         layer = None if tau is None else self.layers(batch, order, tau, which)
         return self.rows_in_layers(batch, order, layer, which, label_smoothing=label_smoothing)
 
     def which(self, batch: TokenBatch) -> Tensor:
         """The number (B,) of each row's order."""
         return draw_orders(self.model.config.orders, batch.seeds)
+
+    def _order(self, batch: TokenBatch, which: Tensor) -> Tensor:
+        """position_of_step (B, T), drawn unless somebody prescribes it."""
+        if batch.order is not None:
+            return batch.order
+        return position_of_step_in(self.model.config.orders, which, sentence_of_batch(batch))
 
     def _in_last_order(self, tau: Tensor, which: Tensor) -> Tensor:
         """`tau` (B,) where the row's order is the last, which is the one for layers; -inf elsewhere."""
@@ -142,45 +160,52 @@ class InsNetObjective:
         """What each row costs, its layers (B, T) given by step; None for one token a layer."""
         if layer is not None:
             order, layer = sort_by_layer(order, layer)
-        token_of_step, encoded = self._encode(batch, order, which, layer)
+        encoded = self._encode(batch, order, which, layer)
         step = torch.arange(order.shape[1], device=order.device)[None, :]
         first = batch.given.sum(dim=1, keepdim=True) - 1  # (B, 1): row from which the first insertion is predicted
         decides = (step >= first) & (step < batch.lengths[:, None])  # (B, T): rows that decide whether to stop
         inserts = decides & (step < batch.lengths[:, None] - 1)  # (B, T): rows followed by an insertion
         to_come = batch.lengths[:, None] - 1 - step  # (B, T): insertions after this row
-        last, source = self.model.told(encoded, to_come), None
+        last, source = encoded.last, None
         layers = inserts.sum(dim=1)
         if layer is not None:
             source = row_before_layer(layer).roll(-1, dims=1)  # (B, T): the row that predicts what follows row t
             last, decides = take(last, source), decides & ends_layer(layer)
             layers = layer.gather(1, batch.lengths[:, None] - 1)[:, 0]
-        canvases = self._canvases(encoded, order)
-        token = self.token_nats(encoded, last, order, token_of_step, canvases, source, label_smoothing)
-        slot = self.slot_nats(encoded, last, order, batch.lengths, source)
+        token = self.token_nats(encoded.vector, last, order, encoded.token, encoded.canvases, source, label_smoothing)
+        slot = self.slot_nats(encoded.vector, last, order, batch.lengths, source)
         nats = {"token": token.masked_fill(~inserts, 0), "slot": slot.masked_fill(~inserts, 0)}
         counts = {"token": inserts.sum(dim=1), "slot": inserts.sum(dim=1)}
-        for name, (values, is_decision) in self._stop_nats(encoded, to_come, decides, step == first).items():
+        for name, (values, is_decision) in self._stop_nats(encoded.vector, to_come, decides, step == first).items():
             nats[name], counts[name] = values.masked_fill(~is_decision, 0), is_decision.sum(dim=1)
         return RowLosses({name: values.sum(dim=1) for name, values in nats.items()}, counts, layers)
+
+    def token_log_probs(self, batch: TokenBatch, which: Tensor) -> Tensor:
+        """log p of each token (B, L) in its slot when it goes in, one token a step; 0 for what is given and padding."""
+        order = self._order(batch, which)
+        at_step = self._log_prob_of_step(self._encode(batch, order, which), order)
+        place = torch.arange(order.shape[1], device=order.device)
+        is_absent = batch.given | (place >= batch.lengths[:, None])
+        return torch.zeros_like(at_step).scatter(1, order, at_step).masked_fill(is_absent, 0)
 
     def layers(self, batch: TokenBatch, order: Tensor, tau: Tensor, which: Tensor | None = None) -> Tensor:
         """The layer (B, T) of each step of an order, as the model in its present state would promote it."""
         with _judging(self.model):
-            token_of_step, encoded = self._encode(batch, order, which)
-            step = torch.arange(order.shape[1], device=order.device)[None, :]
-            last = self.model.told(encoded, batch.lengths[:, None] - 1 - step)
-            canvases = self._canvases(encoded, order)
-            nats = self.token_nats(encoded, last, order, token_of_step, canvases)
-            log_prob = -nats.roll(1, dims=1)  # (B, T): of each step
-            seen = Seen.of(order, log_prob, batch.lengths, tau)
-            left_half, right_half = self.model.slots.halves(encoded)
+            encoded = self._encode(batch, order, which)
+            seen = Seen.of(order, self._log_prob_of_step(encoded, order), batch.lengths, tau)
+            left_half, right_half = self.model.slots.halves(encoded.vector)
             halves = take(left_half, seen.left[:, :-1]), take(right_half, seen.right[:, :-1])
             slots = torch.cat(halves, dim=2)  # (B, T, D): of each step
 
             def take_turns(seen: Seen, visit: Visit) -> Visit:
-                return self.take_turns(seen, visit, slots, last, token_of_step, canvases)
+                return self.take_turns(seen, visit, slots, encoded.last, encoded.token, encoded.canvases)
 
             return layer_of_step(seen, batch.given.sum(dim=1), take_turns, turns=TURNS_A_CALL)
+
+    def _log_prob_of_step(self, encoded: Encoded, order: Tensor) -> Tensor:
+        """log p (B, T) of each step's token, one token a step."""
+        nats = self.token_nats(encoded.vector, encoded.last, order, encoded.token, encoded.canvases)
+        return -nats.roll(1, dims=1)
 
     def take_turns(
         self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor, canvases: Canvases | None
@@ -274,12 +299,15 @@ class InsNetObjective:
 
     def _encode(
         self, batch: TokenBatch, order: Tensor, which: Tensor | None = None, layer: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Tokens (B, T) and their encodings (B, T, D) in insertion order, which layers (B, T) must be sorted by."""
+    ) -> Encoded:
+        """A batch in insertion order, which layers (B, T) must be sorted by."""
         which = self.which(batch) if which is None else which
         token_of_step = batch.tokens.gather(1, order)
         vectors = self.model.embed(token_of_step, which, self._left_after_step(batch, order, layer))
-        return token_of_step, self.model.encoder(vectors, offsets_of_order(order))
+        encoded = self.model.encoder(vectors, offsets_of_order(order))
+        to_come = batch.lengths[:, None] - 1 - torch.arange(order.shape[1], device=order.device)
+        last = self.model.told(encoded, to_come)
+        return Encoded(token_of_step, encoded, last, self._canvases(encoded, order))
 
     def _left_after_step(self, batch: TokenBatch, order: Tensor, layer: Tensor | None) -> Tensor:
         """How many insertions (B, T) are left once a token and, if there are layers, all of its layer are there; GIVEN
