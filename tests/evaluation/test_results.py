@@ -97,9 +97,13 @@ def test_commit_is_marked_dirty_only_by_changes_that_matter(checkout):
     git(checkout, "commit", "-q", "-m", "one")
     head = git(checkout, "rev-parse", "HEAD")
     assert results.commit() == head
-    (checkout / "benchmarks" / "results").mkdir(parents=True)
-    (checkout / "benchmarks" / "results" / "a.json").write_text("{}")
-    assert results.commit() == head
+    for written in ("benchmarks/results/a.json", "docs/figures/a.svg"):
+        (checkout / written).parent.mkdir(parents=True)
+        (checkout / written).write_text("{}")
+        assert results.commit() == head
+    (checkout / "docs" / "page.md").write_text("")
+    assert results.commit() == f"{head}-dirty"
+    (checkout / "docs" / "page.md").unlink()
     (checkout / "new.py").write_text("")
     assert results.commit() == f"{head}-dirty"
     (checkout / "new.py").unlink()

@@ -58,7 +58,7 @@ def write_result(
 def commit() -> str:
     """The commit of the running code, with "-dirty" if the checkout has changes; "unknown" outside a checkout.
 
-    Result files themselves do not count as changes: a series of measurements writes one after another.
+    Result files and figures do not count as changes: a series of measurements writes one after another.
     The environment variable INSNET_COMMIT goes before: a copy on another machine may have no history, or an older one.
     """
     if told := os.environ.get("INSNET_COMMIT"):
@@ -68,7 +68,8 @@ def commit() -> str:
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
         return "unknown"
     found = _git(here.parent, "rev-parse", "HEAD")
-    changes = _git(here.parent, "status", "--porcelain", "--", ":/", ":(top,exclude)benchmarks/results")
+    written = [f":(top,exclude){folder}" for folder in ("benchmarks/results", "docs/figures")]
+    changes = _git(here.parent, "status", "--porcelain", "--", ":/", *written)
     return f"{found}-dirty" if changes else found or "unknown"
 
 
