@@ -72,8 +72,8 @@ class GenerationConfig:
     candidate_orders: int = 2
     """Insertion orders over which a likelihood is averaged; a left-to-right model needs none."""
     revise: int = 0
-    """Rounds of revision: the inserted words that the model finds least likely, given all the rest, are removed and as
-    many tokens written in their stead; kept if the text becomes likelier."""
+    """Rounds of revision: the inserted words that the model finds least likely, given most of the rest, are removed and
+    as many tokens written in their stead; kept if the text becomes likelier."""
     revise_share: float = 0.3
     """Share of the inserted words that one round of revision replaces, one at least."""
     mode: str = "sequential"
