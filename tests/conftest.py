@@ -10,6 +10,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import random
+import signal
 import sys
 
 import pytest
@@ -19,6 +20,9 @@ from hypothesis import settings
 settings.register_profile("local", deadline=None)
 settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("repeatable" if os.environ.get("CI") else "local")
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell does so to what it runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
