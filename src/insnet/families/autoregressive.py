@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from insnet.families.generator import (
     Choose,
+    FamilyConfig,
     Generator,
     LossContext,
     LossTerm,
@@ -24,35 +25,17 @@ from insnet.families.generator import (
 from insnet.insertion.canvas import INSERTED, Canvas, Edits, apply
 from insnet.layers.cache import KeyValueCache, entries_for
 from insnet.layers.heads import TokenHead
-from insnet.layers.transformer import Append, RotaryTransformer, TransformerShape, initialise
+from insnet.layers.transformer import Append, RotaryTransformer, initialise
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import BOS, EOS, SEP, SPECIALS, UNK
 
 
 @dataclass(frozen=True)
-class AutoregressiveConfig:
+class AutoregressiveConfig(FamilyConfig):
     """Size and switches of a left-to-right model."""
 
-    vocabulary_size: int
-    """Tokens, specials included."""
-    width: int = 768
-    """Size of a token's vector."""
-    layers: int = 12
-    """Transformer blocks."""
-    heads: int = 12
-    """Attention heads a block."""
-    dropout: float = 0.1
-    """Share of activations dropped while training."""
     plan: bool = True
     """Write the keywords and a separator before the sentence; false for a plain language model."""
-
-    def __post_init__(self) -> None:
-        if self.vocabulary_size <= len(SPECIALS):
-            raise ValueError(f"vocabulary_size is {self.vocabulary_size}; expected more than {len(SPECIALS)} specials")
-        self.shape()
-
-    def shape(self) -> TransformerShape:
-        return TransformerShape(self.width, self.layers, self.heads, self.dropout)
 
 
 @dataclass(frozen=True)

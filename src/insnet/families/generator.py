@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from insnet.insertion.canvas import INSERTED, Canvas, Edits
 from insnet.insertion.constraints import ABSENT, Constraints
 from insnet.insertion.order import Sentence
-from insnet.layers.transformer import Block
+from insnet.layers.transformer import Block, TransformerShape
 from insnet.text.batching import TokenBatch
+from insnet.text.tokenizer import SPECIALS
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,34 @@ class Choose(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class FamilyConfig:
+    """What every family's configuration says; each adds its own switches."""
+
+    vocabulary_size: int
+    """Tokens, specials included."""
+    width: int = 768
+    """Size of a token's vector."""
+    layers: int = 12
+    """Transformer blocks."""
+    heads: int = 12
+    """Attention heads a block."""
+    dropout: float = 0.1
+    """Share of activations dropped while training."""
+
+    def __post_init__(self) -> None:
+        if self.vocabulary_size <= len(SPECIALS):
+            raise ValueError(f"vocabulary_size is {self.vocabulary_size}; expected more than {len(SPECIALS)} specials")
+        self.shape()
+
+    def shape(self) -> TransformerShape:
+        return TransformerShape(self.width, self.layers, self.heads, self.dropout)
+
+
 class Generator(nn.Module, abc.ABC):
     """A family of models of edits."""
 
-    Config: ClassVar[type]
+    Config: ClassVar[type[FamilyConfig]]
     traits: ClassVar[Traits]
     config: Any
 

@@ -2,25 +2,14 @@
 
 from dataclasses import dataclass
 
+from insnet.families.generator import FamilyConfig
 from insnet.insertion.order import orders_of_name
-from insnet.layers.transformer import TransformerShape
-from insnet.text.tokenizer import SPECIALS
 
 
 @dataclass(frozen=True)
-class InsNetConfig:
+class InsNetConfig(FamilyConfig):
     """Size and switches of an InsNet."""
 
-    vocabulary_size: int
-    """Tokens, specials included."""
-    width: int = 768
-    """Size of a token's vector."""
-    layers: int = 12
-    """Transformer blocks."""
-    heads: int = 12
-    """Attention heads a block."""
-    dropout: float = 0.1
-    """Share of activations dropped while training."""
     order: str = "random"
     """The order in which training inserts; one of insnet.insertion.order.ORDERS. Several can be joined by +, such as
     left_to_right+random_words: each text is learned in one of them, and the model is told which. The first is for
@@ -46,6 +35,7 @@ class InsNetConfig:
     """Ablation: slot vectors without the newest token."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         orders_of_name(self.order)
         if self.count_head < int(self.length_conditioned):
             least = "1 or more with length_conditioned" if self.length_conditioned else "0 or more"
@@ -58,12 +48,6 @@ class InsNetConfig:
             raise ValueError("length_conditioned tells slots their count beside the newest token, which noglobal drops")
         if self.slot_layers < 0:
             raise ValueError(f"slot_layers is {self.slot_layers}; expected 0 or more")
-        if self.vocabulary_size <= len(SPECIALS):
-            raise ValueError(f"vocabulary_size is {self.vocabulary_size}; expected more than {len(SPECIALS)} specials")
-        self.shape()
-
-    def shape(self) -> TransformerShape:
-        return TransformerShape(self.width, self.layers, self.heads, self.dropout)
 
     @property
     def orders(self) -> tuple[str, ...]:
