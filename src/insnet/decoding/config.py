@@ -34,7 +34,7 @@ class GenerationConfig:
     """Draw among the tokens whose surprise is nearest to the expected one, until they hold this share (locally typical
     sampling); 1 leaves the distribution whole."""
     stopping: str = "rehearsed"
-    """`rehearsed`: as many insertions as the median of some untruncated rehearsals; `counted`: as many as the model's
+    """`rehearsed`: as many insertions as some untruncated rehearsals made; `counted`: as many as the model's
     count head says before the first (for models that have one); `threshold`: when the stop probability exceeds
     `stop_threshold`; `sampled`: by a draw; `cumulative`: when the chance of having stopped does."""
     stop_threshold: float = 0.5
@@ -42,7 +42,8 @@ class GenerationConfig:
     rehearsals: int = 8
     """Untruncated samples behind a rehearsed length."""
     count_quantile: float = 0.5
-    """Which quantile of the count head's distribution a counted length is; 0.5 is its median."""
+    """Which quantile of the count head's distribution a counted length is, or of the rehearsals a rehearsed one; 0.5 is
+    the median."""
     count_spread: float = 0.0
     """How far from that quantile, up or down, each text's own is drawn; candidates then differ in length, too."""
     parallel_count_quantile: float = 0.0

@@ -18,7 +18,7 @@ _REHEARSAL_NOISE, _COUNT_NOISE = 301, 302
 
 
 def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
-    """The prompt with each row's number of insertions set to the median of its rehearsals, and some slack."""
+    """The prompt with each row's number of insertions set to a quantile of its rehearsals' numbers, and some slack."""
     times = chooser.config.rehearsals
     rows = len(prompt.seeds)
     repeated = repeat_rows(prompt, times)  # row r's rehearsals stand together
@@ -27,7 +27,8 @@ def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
     inserted = torch.zeros(rows * times, dtype=torch.int64, device=prompt.seeds.device)
     for step in decode(family, repeated, Chooser(chooser.config.untruncated(), chooser.lexicon)):
         inserted[step.row] += step.edits.puts().sum(dim=1)
-    return replace(prompt, constraints=_of_length(prompt.constraints, _median(inserted.view(rows, times)), chooser))
+    middle = inserted.view(rows, times).double().quantile(chooser.config.length_quantile, dim=1)
+    return replace(prompt, constraints=_of_length(prompt.constraints, middle.round().long(), chooser))
 
 
 @torch.no_grad()
@@ -71,10 +72,3 @@ def repeat_rows(prompt: Prompt, times: int) -> Prompt:
     """The prompt with every row `times` in a row."""
     repeated: Prompt = map_tensors(prompt, lambda tensor: tensor.repeat_interleave(times, dim=0))
     return repeated
-
-
-def _median(counts: Tensor) -> Tensor:
-    """The middle (B,) of counts (B, N), halves rounded to even."""
-    ordered = counts.double().sort(dim=1).values
-    low, high = ordered[:, (counts.shape[1] - 1) // 2], ordered[:, counts.shape[1] // 2]
-    return ((low + high) / 2).round().long()
