@@ -1,5 +1,7 @@
 """`insnet benchmark losses` measures what the training loop measured, and what rounding changes."""
 
+import math
+
 import pytest
 
 from insnet.benchmarks.losses import measure
@@ -32,6 +34,16 @@ def test_eight_bits_cost_what_a_model_stored_in_eight_bits_has_lost(recipe_path,
     assert stored["valid_loss"] == detail["losses"]["int8"]["loss"] == headline["int8_loss"]
     assert headline["int8_loss"] != headline["valid_loss"] != headline["bf16_loss"]
     assert headline["int8_minus_bf16"] == pytest.approx(headline["int8_loss"] - headline["bf16_loss"])
+
+
+def test_layers_of_other_tolerances_are_measured_with_the_same_weights(recipe, tmp_path):
+    train(recipe, output=tmp_path / "run", on_event=lambda event: None)
+    headline, detail = measure(tmp_path / "run", taus=(-math.inf, 0.0, math.inf))
+    assert detail["losses"]["tau_-inf"]["loss"] == headline["valid_loss"]  # one by one, as the recipe trains
+    assert "layers_per_insertion_tau_-inf" not in headline
+    assert headline["layers_per_insertion_tau_inf"] < headline["layers_per_insertion_tau_0"] < 1
+    assert headline["layered_loss_tau_inf"] == pytest.approx(detail["losses"]["tau_inf"]["loss"], rel=1e-6)
+    assert headline["layered_loss_tau_inf"] != pytest.approx(headline["valid_loss"], rel=1e-3)
 
 
 def test_fewer_sentences_can_be_measured(recipe, tmp_path):

@@ -1,6 +1,7 @@
-"""What a model's valid losses are, and what rounding its weights costs."""
+"""What a model's valid losses are, what rounding its weights costs, and how layers depend on their tolerance."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from insnet.families.storage import load_model
 from insnet.text.batching import Batches, BatchingConfig
 from insnet.text.tokenizer import Tokenizer
 from insnet.training.devices import make_accelerator
+from insnet.training.objective import ObjectiveConfig
 from insnet.training.prepare import load_prepared
 from insnet.training.recipe import Recipe, load_recipe
 from insnet.training.updates import SummedLosses, evaluate
 
 _BATCH_TOKENS = 8192  # of a valid batch: small enough for any machine
 RECIPE_FILE = "recipe.toml"
+_OF_LAYERS = ("layers_per_insertion", "layered_loss")
 
 Weights = dict[str, Tensor]
 
@@ -37,9 +40,10 @@ ROUNDINGS: dict[str, Callable[[Mapping[str, Tensor]], Weights]] = {"bf16": bf16,
 
 
 def measure(
-    folder: str | Path, *, rounded: bool = False, limit: int | None = None
+    folder: str | Path, *, rounded: bool = False, taus: Sequence[float] = (), limit: int | None = None
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """The headline (valid_loss, valid_token, ...; if `rounded`, int8_minus_bf16, too) and all losses behind it.
+    """The headline (valid_loss, valid_token, ...) and all losses behind it; if `rounded`, int8_minus_bf16, too, and for
+    every tolerance of `taus` how many layers it makes of an insertion (layers_per_insertion_tau_3, ...).
 
     The text is the valid split that the model's recipe names, prepared; given words and orders are always the same.
     """
@@ -50,7 +54,9 @@ def measure(
             f"{recipe.data.prepared} was prepared with another tokenizer than {folder} has: prepare it again"
         )
     model = load_model(folder, "cpu")
-    found = {"as_stored": _losses(model, recipe, limit)}
+    layered = {f"tau_{tau:g}": replace(recipe, objective=ObjectiveConfig((tau,))) for tau in taus}
+    of_taus = {name: _losses(model, own, limit) for name, own in layered.items()}
+    found = {"as_stored": _losses(model, recipe, limit), **of_taus}
     if rounded:
         weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         for name, rounding in ROUNDINGS.items():
@@ -60,6 +66,8 @@ def measure(
     if rounded:
         headline |= {f"{name}_loss": found[name]["loss"] for name in ROUNDINGS}
         headline["int8_minus_bf16"] = found["int8"]["loss"] - found["bf16"]["loss"]
+    for name, losses in of_taus.items():
+        headline |= {f"{figure}_{name}": losses[figure] for figure in _OF_LAYERS if figure in losses}
     return headline, {"model": folder.resolve().name, "losses": found}
 
 

@@ -4,16 +4,17 @@ from typing import Annotated
 
 import typer
 
-from insnet.cli.benchmark import ResultOption, report
+from insnet.cli.benchmark import ResultOption, report, tolerances
 
 
 def losses(
     model: Annotated[str, typer.Argument(help="A model by name or folder, with its recipe.")],
     rounded: Annotated[bool, typer.Option("--rounded", help="Also with weights rounded to bf16 and to int8.")] = False,
+    tau: Annotated[str, typer.Option(metavar="A,B,...", help="Also in layers of these tolerances.")] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many sentences.")] = None,
     output: ResultOption = None,
 ) -> None:
-    """Measure a model's losses on the valid split of its recipe, and what rounding its weights costs."""
+    """Measure a model's losses on the valid split of its recipe, what rounding costs, and what layers it makes."""
     from insnet.benchmarks.losses import RECIPE_FILE, measure
     from insnet.shelf import find
     from insnet.training.recipe import load_recipe
@@ -25,5 +26,5 @@ def losses(
         f"{recipe.data.folder}/valid{sentences}",
         recipe.train.seed,
         output,
-        *measure(folder, rounded=rounded, limit=limit),
+        *measure(folder, rounded=rounded, taus=tolerances(tau), limit=limit),
     )
