@@ -322,6 +322,7 @@ def test_where_nothing_may_be_written_the_row_ends(model):
         ({"temperature": 0}, "temperature is 0; expected a number above 0"),
         ({"temperature": math.inf}, "temperature is inf"),
         ({"temperature": math.nan}, "temperature is nan"),
+        ({"final_temperature": -1}, "final_temperature is -1; expected 0 or a number above it"),
         ({"top_p": 0}, "top_p is 0; expected a share"),
         ({"top_k": -1}, "top_k is -1; expected 0 or more"),
         ({"stopping": "maybe"}, "stopping is 'maybe'; expected one of rehearsed, counted"),
@@ -332,6 +333,27 @@ def test_where_nothing_may_be_written_the_row_ends(model):
 def test_impossible_settings_are_refused_in_a_sentence(settings, words):
     with pytest.raises(ValueError, match=words):
         GenerationConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("insertions", "inserted", "temperature"),
+    [(6, 0, 0.5 + 1.5 * 6 / 8), (6, 3, 0.5 + 1.5 * 3 / 5), (6, 5, 0.5 + 1.5 * 1 / 3), (6, 8, 0.5), (-1, 3, 2.0)],
+)
+def test_temperature_falls_with_the_share_of_the_text_that_is_missing(model, insertions, inserted, temperature):
+    """Two words are there. Past the wanted length it has fallen to the end; where none is wanted, it does not fall."""
+    rows = 300
+    prompt = prompt_of(model, [["baker", "rain"]] * rows, seeds=range(rows), max_tokens=50, max_words=60)
+    state = State(prompt.canvas, prompt.constraints, **initial_counters(prompt))
+    limits = replace(state.constraints, insertions=torch.full((rows,), insertions))
+    state = replace(state, constraints=limits, inserted=torch.full((rows,), inserted))
+    assert (state.canvas.length - 2).tolist() == [2] * rows
+    size = len(model.tokenizer.starts_word)
+    log_probs = torch.randn(1, size, dtype=torch.float64).log_softmax(dim=1).expand(rows, -1)
+    slot = torch.zeros(rows, dtype=torch.long)
+    falling, same = {"temperature": 2.0, "final_temperature": 0.5}, {"temperature": temperature}
+    drawn = [chooser_of(model, top_k=0, **own).token(state, slot, log_probs) for own in (falling, same)]
+    assert torch.equal(*drawn)
+    assert len(set(drawn[0].tolist())) > 10
 
 
 def test_an_unknown_setting_names_its_nearest():

@@ -17,6 +17,7 @@ PAPER_DECODING: Mapping[str, Any] = {
     "slot_choice": "nucleus",
     "slot_mass": 0.7,
     "temperature": 1.0,
+    "final_temperature": 0.0,
     "top_k": 5,
     "top_p": 1.0,
     "min_p": 0.0,

@@ -35,6 +35,7 @@ def _option(kind: type, text: str) -> Any:
 
 DECODING_OPTIONS: dict[str, Any] = {
     "temperature": _option(float, "Below 1 safer, above 1 wilder."),
+    "final_temperature": _option(float, "What the temperature falls to as the text becomes complete; 0 to stay."),
     "top_k": _option(int, "Draw among the k likeliest tokens; 1 is greedy, 0 all."),
     "top_p": _option(float, "Draw among the tokens that hold this share."),
     "min_p": _option(float, "Draw among the tokens at least this share as likely as the best."),

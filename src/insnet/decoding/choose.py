@@ -82,13 +82,23 @@ class Chooser:
         """The token (B,) to put into `slot` (B,)."""
         forbidden = state.constraints.forbidden
         log_probs = log_probs.masked_fill(~allowed_tokens(state.canvas, slot, self.lexicon, forbidden), -math.inf)
-        log_probs = self._without_repetitions(state, slot, log_probs) / self.config.temperature
+        log_probs = self._without_repetitions(state, slot, log_probs) / self._temperature(state)
         log_probs, choices = likeliest(log_probs, self.config.top_k)  # (B, K) each
         log_probs = self._truncated(log_probs)
         counters = (state.seeds, state.step, slot) if self.is_parallel else (state.seeds, state.step)
         chosen = draw(log_probs, uniform(_TOKEN_NOISE, *counters))
         token = choices.gather(1, chosen[:, None])[:, 0]
         return token.where(log_probs.amax(dim=1) > -math.inf, Edits.NOTHING)
+
+    def _temperature(self, state: State) -> Tensor | float:
+        """Of each row (B, 1), between the first and the final one as the share of its text that is missing."""
+        first, final = self.config.temperature, self.config.final_temperature
+        if not final:
+            return first
+        to_come = (state.constraints.insertions - state.inserted).clamp_min(0).float()
+        missing = to_come / (to_come + state.canvas.length - 2).clamp_min(1)
+        is_known = state.constraints.insertions != Constraints.FREE
+        return torch.where(is_known, final + (first - final) * missing, first)[:, None]
 
     def _truncated(self, log_probs: Tensor) -> Tensor:
         """What is left (B, K) of the likeliest tokens; each cut sees what the one before it left."""

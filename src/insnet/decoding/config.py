@@ -24,6 +24,9 @@ class GenerationConfig:
     """Share of the slot distribution to draw from; 1 leaves it whole."""
     temperature: float = 1.0
     """Sharpens (below 1) or flattens (above 1) the token distribution."""
+    final_temperature: float = 0.0
+    """Where the number of insertions is known, what the temperature falls to as the text becomes complete: a word for a
+    whole text to come is drawn at `temperature`, the last one at this. 0 leaves it the same throughout."""
     top_k: int = 5
     """Draw among the k likeliest tokens; 1 is greedy, 0 leaves the distribution whole."""
     top_p: float = 1.0
@@ -122,6 +125,8 @@ class GenerationConfig:
         _check("stop_threshold", self.stop_threshold, 0 < self.stop_threshold < 1, "a probability between 0 and 1")
         _check("length_slack", self.length_slack, 0 <= self.length_slack < 1, "a share from 0 up to 1")
         _check("temperature", self.temperature, 0 < self.temperature < math.inf, "a number above 0 (greedy: top_k = 1)")
+        final = self.final_temperature
+        _check("final_temperature", final, 0 <= final < math.inf, "0 or a number above it")
         _check("repetition_penalty", self.repetition_penalty, self.repetition_penalty >= 1, "1 or more")
         _check("confidence", self.confidence, 0 <= self.confidence < 1, "a probability from 0 up to 1")
         for name in ("top_k", "min_words", "no_repeat_ngram", "rounds", "slot_need", "polish", "revise"):
@@ -155,6 +160,7 @@ class GenerationConfig:
             slot_choice="nucleus",
             slot_mass=1.0,
             temperature=1.0,
+            final_temperature=0.0,
             top_k=0,
             top_p=1.0,
             min_p=0.0,
