@@ -27,8 +27,8 @@ def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
     inserted = torch.zeros(rows * times, dtype=torch.int64, device=prompt.seeds.device)
     for step in decode(family, repeated, Chooser(chooser.config.untruncated(), chooser.lexicon)):
         inserted[step.row] += step.edits.puts().sum(dim=1)
-    middle = inserted.view(rows, times).double().quantile(chooser.config.length_quantile, dim=1)
-    return replace(prompt, constraints=_of_length(prompt.constraints, middle.round().long(), chooser))
+    wanted = inserted.view(rows, times).double().quantile(chooser.config.length_quantile, dim=1)
+    return replace(prompt, constraints=_of_length(prompt.constraints, wanted.round().long(), chooser))
 
 
 @torch.no_grad()
