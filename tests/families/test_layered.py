@@ -311,6 +311,19 @@ def test_padding_and_company_change_no_layer_and_no_loss():
             torch.testing.assert_close(values[0], together.nats[name][row], rtol=0, atol=ATOL)
 
 
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_endless_tolerances_cost_the_same_whether_or_not_the_model_is_asked(switch):
+    model = small_model("insnet", "word", **switch)
+    lists, given, orders = example(model)
+    batch = batch_of(model.tokenizer, lists, given, orders)
+    tau = torch.tensor([math.inf, -math.inf, -math.inf, math.inf, math.inf], dtype=torch.float64)
+    asked, unasked = (model.family.losses(batch, LossContext(tau=tau, asks_model=asks)) for asks in (True, False))
+    assert list(asked) == list(unasked)
+    for name in asked:
+        assert unasked[name].nats.item() == pytest.approx(asked[name].nats.item(), abs=ATOL)
+        assert unasked[name].count == asked[name].count
+
+
 def test_figures_tell_layers_and_both_kinds_of_rows_apart():
     model = small_model("insnet", "word")
     lists, given, orders = example(model)

@@ -8,7 +8,15 @@ import pytest
 import torch
 from paper_layers import layers_by_the_papers_words
 
-from insnet.insertion.concurrency import Seen, after_turn, ends_layer, layer_of_step, row_before_layer, sort_by_layer
+from insnet.insertion.concurrency import (
+    Seen,
+    after_turn,
+    ends_layer,
+    layer_of_step,
+    layer_of_step_unasked,
+    row_before_layer,
+    sort_by_layer,
+)
 from insnet.insertion.order import Sentence, position_of_step
 
 TAUS = (-math.inf, 0.0, 0.3, 1.0, 3.0, math.inf)
@@ -111,6 +119,15 @@ def test_with_endless_tolerance_a_token_is_as_deep_as_in_the_search_tree_of_its_
         _, found = Table(rng, 5, width).layers(orders, givens, [math.inf] * 5, width)
         for row, (order, given) in enumerate(zip(orders, givens, strict=True)):
             assert found[row, : len(order)].tolist() == depth_in_search_tree(order, given)
+
+
+def test_where_nothing_need_be_asked_the_layers_are_those_of_asking():
+    for rng, orders, givens, taus in random_batches(seed=12, batches=60, taus=(-math.inf, math.inf)):
+        width = max(map(len, orders)) + rng.randint(0, 2)
+        order, asked = Table(rng, 5, width).layers(orders, givens, taus, width)
+        lengths = torch.tensor([len(row) for row in orders])
+        found = layer_of_step_unasked(order, torch.tensor(givens), lengths, torch.tensor(taus) > 0)
+        assert torch.equal(found, asked)
 
 
 def test_a_row_has_the_same_layers_alone():

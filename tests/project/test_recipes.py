@@ -33,7 +33,7 @@ def test_layers_are_learned_by_the_same_model_on_the_same_tokens(name: str, star
         assert layered.tables()[table] == sequential.tables()[table]
 
 
-@pytest.mark.parametrize("kind", ["", "_random", "_plan_and_write", "_base"])
+@pytest.mark.parametrize("kind", ["", "_random", "_layered", "_plan_and_write", "_base"])
 @pytest.mark.parametrize("name", ["yelp", "news"])
 def test_what_starts_from_a_model_of_both_texts_has_its_tokens_and_weights(name: str, kind: str) -> None:
     start, own = recipe(f"both{kind}"), recipe(f"{name}{kind}")
@@ -47,6 +47,13 @@ def test_the_papers_model_takes_over_all_but_the_stop_head(name: str) -> None:
     start, own = (asdict(recipe(f"{each}_paper").model.for_vocabulary(20000)) for each in ("both", name))
     new = {"count_head": 0, "length_conditioned": False, "dropout": own["dropout"]}
     assert own == {**start, **new} and own["slot_layers"] == 0
+
+
+@pytest.mark.parametrize("name", ["yelp", "news"])
+def test_what_is_decoded_as_in_the_paper_differs_in_its_stop_head_alone(name: str) -> None:
+    ours, theirs = (recipe(f"{name}_{kind}").model.for_vocabulary(20000) for kind in ("layered", "threshold"))
+    assert asdict(theirs) == {**asdict(ours), "count_head": 0, "length_conditioned": False}
+    assert recipe(f"{name}_threshold").generation == recipe(f"{name}_paper").generation
 
 
 @pytest.mark.parametrize("name", ["both", "yelp", "news"])

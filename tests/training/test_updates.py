@@ -107,6 +107,11 @@ def test_every_row_draws_its_own_tolerance_whatever_its_batch():
     assert ObjectiveConfig((-math.inf, -math.inf)).tau_of_rows(seeds) is None
 
 
+def test_only_finite_tolerances_ask_the_model():
+    assert ObjectiveConfig((-math.inf, 10.0)).asks_model
+    assert not ObjectiveConfig((-math.inf, math.inf)).asks_model
+
+
 def test_biases_and_norms_do_not_decay():
     model = double_model("insnet")
     optimizer = make_optimizer(model, learning_rate=0.1, weight_decay=0.5)

@@ -53,6 +53,8 @@ class LossContext:
     tau: Tensor | None = None
     """(B,) nats that a token may lose in likelihood by going in a layer earlier (section 3.3); -inf for one token a
     step, +inf for all that fits. None is -inf for all rows, without looking for layers."""
+    asks_model: bool = True
+    """Whether some tau may be finite: where all are endless, layers follow from the order alone, at next to no cost."""
     label_smoothing: float = 0.0
     """The share of each token's target that is spread over all tokens that can be predicted. The same at every update:
     compiled losses take it for a constant."""

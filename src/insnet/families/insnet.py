@@ -95,7 +95,9 @@ class InsNet(Generator):
 
     def losses(self, batch: TokenBatch, context: LossContext) -> dict[str, LossTerm]:
         """Token, slot and stop terms of section 3.3, summed over all steps after the given ones."""
-        return self.objective.losses(batch, context.tau, label_smoothing=context.label_smoothing)
+        return self.objective.losses(
+            batch, context.tau, asks_model=context.asks_model, label_smoothing=context.label_smoothing
+        )
 
     def compile_for_training(self, backend: str = "inductor") -> None:
         """Blocks, and what turns their output into losses."""

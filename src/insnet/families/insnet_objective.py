@@ -31,6 +31,7 @@ from insnet.insertion.concurrency import (
     after_turn,
     ends_layer,
     layer_of_step,
+    layer_of_step_unasked,
     row_before_layer,
     sort_by_layer,
 )
@@ -100,13 +101,18 @@ class InsNetObjective:
         self.model = model
 
     def losses(
-        self, batch: TokenBatch, tau: Tensor | None = None, *, label_smoothing: float = 0.0
+        self,
+        batch: TokenBatch,
+        tau: Tensor | None = None,
+        *,
+        asks_model: bool = True,
+        label_smoothing: float = 0.0,
     ) -> dict[str, LossTerm]:
         """The terms, summed over all rows; with `tau` (B,) also how many layers there were, and each objective's nats
         an insertion."""
         which = self.which(batch)
         tau = None if tau is None else self._in_last_order(tau, which)
-        rows = self.rows(batch, tau, which=which, label_smoothing=label_smoothing)
+        rows = self.rows(batch, tau, which=which, asks_model=asks_model, label_smoothing=label_smoothing)
         terms = {name: LossTerm(rows.nats[name].sum(), rows.counts[name].sum()) for name in rows.nats}
         if len(self.model.config.orders) > 1:
             terms |= _figures_of_orders(rows, self.model.config.orders, which)
@@ -124,14 +130,16 @@ class InsNetObjective:
         tau: Tensor | None = None,
         *,
         which: Tensor | None = None,
+        asks_model: bool = True,
         label_smoothing: float = 0.0,
     ) -> RowLosses:
-        """What each row costs: one token a step, or in the layers that `tau` (B,) allows (-inf: one token a step).
+        """What each row costs: one token a step, or in the layers that `tau` (B,) allows (-inf: one token a step); the
+        model need not be asked where all of them are endless.
 
         `which` (B,) of the model's orders a row is inserted in is drawn if it is not given."""
         which = self.which(batch) if which is None else which
         order = self._order(batch, which)
-        layer = None if tau is None else self.layers(batch, order, tau, which)
+        layer = None if tau is None else self.layers(batch, order, tau, which, asks_model=asks_model)
         return self.rows_in_layers(batch, order, layer, which, label_smoothing=label_smoothing)
 
     def which(self, batch: TokenBatch) -> Tensor:
@@ -188,8 +196,18 @@ class InsNetObjective:
         is_absent = batch.given | (place >= batch.lengths[:, None])
         return torch.zeros_like(at_step).scatter(1, order, at_step).masked_fill(is_absent, 0)
 
-    def layers(self, batch: TokenBatch, order: Tensor, tau: Tensor, which: Tensor | None = None) -> Tensor:
+    def layers(
+        self,
+        batch: TokenBatch,
+        order: Tensor,
+        tau: Tensor,
+        which: Tensor | None = None,
+        *,
+        asks_model: bool = True,
+    ) -> Tensor:
         """The layer (B, T) of each step of an order, as the model in its present state would promote it."""
+        if not asks_model:
+            return layer_of_step_unasked(order, batch.given.sum(dim=1), batch.lengths, tau > 0)
         with _judging(self.model):
             encoded = self._encode(batch, order, which)
             seen = Seen.of(order, self._log_prob_of_step(encoded, order), batch.lengths, tau)

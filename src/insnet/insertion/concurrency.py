@@ -17,7 +17,8 @@ loses its only token vanishes. What makes the visits cheap:
 - Hence a row is passed once at most, and (2) is asked at most 2 T times, however deep the layers are. A layer with the
   same newest row as the one behind it costs nothing, whatever tau is.
 
-tau = -inf moves nothing; tau = +inf puts every token at its depth in the search tree that its order builds. Pieces of a
+tau = -inf moves nothing; tau = +inf puts every token at its depth in the search tree that its order builds: neither has
+to ask a model. Pieces of a
 word that go in one after the other (order `random_words`) come to stand in layers that follow each other, whatever tau
 is: each finds its slot opened by the one before, and its context too. So a word that was begun is finished at once, but
 several words may be unfinished on one canvas, which never happens one by one.
@@ -100,6 +101,28 @@ def layer_of_step(seen: Seen, given: Tensor, take_turns: Callable[[Seen, Visit],
         visit = take_turns(seen, visit)
     is_padding = torch.arange(steps, device=given.device) >= seen.lengths[:, None]  # (B, T)
     return visit.layer[:, :-1].masked_fill(is_padding, steps)
+
+
+def layer_of_step_unasked(position_of_step: Tensor, given: Tensor, lengths: Tensor, is_layered: Tensor) -> Tensor:
+    """What `layer_of_step` finds where tau is endless, `is_layered` (B,) telling +inf from -inf: nothing need be asked.
+
+    Every token of a layered row goes one layer behind the later of its neighbours.
+    >>> order, layered = torch.tensor([[0, 4, 2, 1, 3], [0, 4, 2, 1, 3]]), torch.tensor([True, False])
+    >>> layer_of_step_unasked(order, torch.tensor([2, 2]), torch.tensor([5, 5]), layered).tolist()
+    [[0, 0, 1, 2, 2], [0, 0, 1, 2, 3]]
+    """
+    left, right = neighbours_of_step(position_of_step)
+    steps = position_of_step.shape[1]
+    layer = torch.zeros_like(position_of_step)
+    for step in range(1, steps):  # the first is always given
+        before = torch.where(
+            is_layered,
+            torch.maximum(_at(layer, left[:, step]), _at(layer, right[:, step])),
+            layer[:, step - 1],
+        )
+        layer[:, step] = (before + 1).masked_fill(step < given, 0)
+    is_padding = torch.arange(steps, device=given.device) >= lengths[:, None]  # (B, T)
+    return layer.masked_fill(is_padding, steps)
 
 
 def after_turn(seen: Seen, visit: Visit, log_prob: Tensor) -> Visit:

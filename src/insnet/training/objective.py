@@ -29,6 +29,11 @@ class ObjectiveConfig:
         """Whether any text may have more than one insertion a step."""
         return any(value > -math.inf for value in self.tau)
 
+    @property
+    def asks_model(self) -> bool:
+        """Whether layers depend on how likely the model finds a token in them."""
+        return any(math.isfinite(value) for value in self.tau)
+
     def tau_of_rows(self, seeds: Tensor) -> Tensor | None:
         """The tolerance (B,) of texts with these seeds (B,); None if all insertions go one by one."""
         if not self.is_layered:

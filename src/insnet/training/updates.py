@@ -53,7 +53,7 @@ class SummedLosses(nn.Module):
         """
         smoothing = self.label_smoothing if self.training else 0.0
         tau = self.objective.tau_of_rows(batch.seeds)
-        terms = self.model.losses(batch, LossContext(progress, tau, smoothing))
+        terms = self.model.losses(batch, LossContext(progress, tau, self.objective.asks_model, smoothing))
         self.names, self.figures = list(terms), {name for name, term in terms.items() if term.is_figure}
         assert TOKEN_TERM in terms
         loss = torch.stack([term.nats for term in terms.values() if not term.is_figure]).sum()
