@@ -18,6 +18,7 @@ from insnet.families.insnet import InsNet
 from insnet.insertion.order import position_of_step
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS
+from insnet.training.objective import ObjectiveConfig
 
 RIVALS = ("insnet", "autoregressive")
 
@@ -137,9 +138,13 @@ def _finding_layers(
 
     def find() -> Tensor:
         with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
-            return model.objective.layers(batch, order, tau).amax(dim=1).sum()
+            return model.objective.layers(batch, order, tau, asks_model=_asks_model(config)).amax(dim=1).sum()
 
     return find
+
+
+def _asks_model(config: TrainSpeedConfig) -> bool:
+    return bool(config.tau) and ObjectiveConfig(config.tau).asks_model
 
 
 def _measure_families(config: TrainSpeedConfig, length: int, device: torch.device) -> dict[str, Any]:
@@ -176,7 +181,7 @@ def training_step(
 ) -> Callable[[], None]:
     """One whole update: forward, backward and AdamW; in layers if sentences have a `tau` (B,)."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=device.type == "cuda")
-    dtype, context = _dtype(config, device), LossContext(tau=tau)
+    dtype, context = _dtype(config, device), LossContext(tau=tau, asks_model=_asks_model(config))
     if config.compile:
         model.compile_for_training()
 
