@@ -1,4 +1,4 @@
-"""Checkpoints: model and optimizer come back exactly, and a damaged one is refused in so many words."""
+"""Checkpoints: model and optimizers come back exactly, and a damaged one is refused in so many words."""
 
 import json
 
@@ -7,34 +7,36 @@ import torch
 from torch import nn
 
 from insnet.training.checkpoint import Progress, load_checkpoint, newest_checkpoint, read_progress, save_checkpoint
-from insnet.training.updates import make_optimizer
+from insnet.training.optimizer import make_optimizers
 
 
 def progress(update):
     return Progress(update, update, 0, None, 0, 1.5, 10, "recipe", "data", False)
 
 
-def trained(steps, seed=0):
+def trained(steps, seed=0, name="adamw"):
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 1))
-    optimizer = make_optimizer(model, learning_rate=0.1, weight_decay=0.02)
-    take_steps(model, optimizer, range(steps))
-    return model, optimizer
+    optimizers = make_optimizers(model, learning_rate=0.1, weight_decay=0.02, name=name)
+    take_steps(model, optimizers, range(steps))
+    return model, optimizers
 
 
-def take_steps(model, optimizer, steps):
+def take_steps(model, optimizers, steps):
     for step in steps:
-        optimizer.zero_grad()
+        model.zero_grad()
         model(torch.full((2, 3), float(step))).square().sum().backward()
-        optimizer.step()
+        for optimizer in optimizers:
+            optimizer.step()
 
 
-def test_training_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(tmp_path):
-    straight, _ = trained(5)
-    saved = save_checkpoint(tmp_path, *trained(3), progress(3))
-    model, optimizer = trained(1, seed=9)
-    load_checkpoint(saved, model, optimizer)
-    take_steps(model, optimizer, range(3, 5))
+@pytest.mark.parametrize("name", ["adamw", "muon"])
+def test_training_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(tmp_path, name):
+    straight, _ = trained(5, name=name)
+    saved = save_checkpoint(tmp_path, *trained(3, name=name), progress(3))
+    model, optimizers = trained(1, seed=9, name=name)
+    load_checkpoint(saved, model, optimizers)
+    take_steps(model, optimizers, range(3, 5))
     assert all(torch.equal(a, b) for a, b in zip(straight.parameters(), model.parameters(), strict=True))
     assert read_progress(saved) == progress(3)
 
@@ -89,4 +91,11 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     checkpoint = save_checkpoint(tmp_path, *trained(2), progress(2))
     other = nn.Sequential(nn.Linear(3, 5))
     with pytest.raises(ValueError, match="other weights"):
-        load_checkpoint(checkpoint, other, make_optimizer(other, learning_rate=0.1, weight_decay=0))
+        load_checkpoint(checkpoint, other, make_optimizers(other, learning_rate=0.1, weight_decay=0))
+
+
+@pytest.mark.parametrize(("saved", "loaded"), [("adamw", "muon"), ("muon", "adamw")])
+def test_the_state_of_another_optimizer_is_refused(tmp_path, saved, loaded):
+    checkpoint = save_checkpoint(tmp_path, *trained(2, name=saved), progress(2))
+    with pytest.raises(ValueError, match="holds other weights"):
+        load_checkpoint(checkpoint, *trained(0, name=loaded))

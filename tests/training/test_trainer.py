@@ -124,7 +124,9 @@ def test_a_finished_run_can_be_prolonged(recipe, tmp_path):
     assert [line["update"] for line in learned(tmp_path / "run")] == list(range(1, 16))
 
 
-def test_interrupting_finishes_the_update_and_resuming_gives_the_same_curve(recipe, tmp_path):
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_interrupting_finishes_the_update_and_resuming_gives_the_same_curve(recipe, tmp_path, optimizer):
+    recipe = with_train(recipe, optimizer=optimizer)
     told = []
 
     def interrupt(event):

@@ -15,7 +15,7 @@ from insnet.text.tokenizer import SPECIALS, UNK
 from insnet.training.devices import make_accelerator
 from insnet.training.objective import ObjectiveConfig
 from insnet.training.recipe import TrainConfig
-from insnet.training.updates import SummedLosses, compute_gradients, evaluate, make_optimizer
+from insnet.training.updates import SummedLosses, compute_gradients, evaluate
 
 SENTENCES = [[5, 6, 7, 8], [9, 10], [11, 12, 13, 14, 15, 16], [8, 7, 6]]
 
@@ -110,18 +110,6 @@ def test_every_row_draws_its_own_tolerance_whatever_its_batch():
 def test_only_finite_tolerances_ask_the_model():
     assert ObjectiveConfig((-math.inf, 10.0)).asks_model
     assert not ObjectiveConfig((-math.inf, math.inf)).asks_model
-
-
-def test_biases_and_norms_do_not_decay():
-    model = double_model("insnet")
-    optimizer = make_optimizer(model, learning_rate=0.1, weight_decay=0.5)
-    decay = {parameter: group["weight_decay"] for group in optimizer.param_groups for parameter in group["params"]}
-    by_name = {name: decay[parameter] for name, parameter in model.named_parameters()}
-    assert len(by_name) == len(list(model.parameters()))
-    assert {name for name, value in by_name.items() if value == 0} == {
-        name for name, parameter in model.named_parameters() if name.endswith("bias") or "norm" in name
-    }
-    assert by_name["embedding.weight"] == 0.5
 
 
 LAYERED = ObjectiveConfig((1.0, -math.inf, math.inf))

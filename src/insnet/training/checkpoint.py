@@ -1,6 +1,6 @@
 """Checkpoints: folders that appear whole or not at all, without pickle.
 
-checkpoints/step-00000120/ holds model.safetensors, optimizer.safetensors (AdamW's moments by parameter name),
+checkpoints/step-00000120/ holds model.safetensors, optimizer.safetensors (the optimizers' moments by parameter name),
 average.safetensors where the weights are averaged, and state.json. Randomness needs no state: all of it is a function
 of the update.
 """
@@ -9,11 +9,10 @@ import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +23,11 @@ from insnet.training.average import WeightAverage
 
 _FORMAT = "insnet-checkpoint-1"
 _OPTIMIZER_FILE, _AVERAGE_FILE, _STATE_FILE = "optimizer.safetensors", "average.safetensors", "state.json"
-_MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+_MOMENTS: Mapping[type[torch.optim.Optimizer], tuple[str, ...]] = {
+    torch.optim.AdamW: ("exp_avg", "exp_avg_sq", "step"),
+    torch.optim.Muon: ("momentum_buffer",),
+}
+_NUMBERS = ("step",)  # moments that are one number, not of their parameter's shape
 _PREFIX, _PARTIAL = "step-", ".partial-"
 _KEPT = 2  # one to resume from, and one before it should the disk have spoilt the newest
 
@@ -58,7 +61,7 @@ class Progress:
 def save_checkpoint(
     folder: Path,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizers: Sequence[torch.optim.Optimizer],
     progress: Progress,
     average: WeightAverage | None = None,
 ) -> Path:
@@ -71,7 +74,7 @@ def save_checkpoint(
         partial = folder / f"{_PARTIAL}{target.name}"
         partial.mkdir()
         write_tensors(partial / WEIGHTS_FILE, model.state_dict())
-        write_tensors(partial / _OPTIMIZER_FILE, optimizer_tensors(model, optimizer))
+        write_tensors(partial / _OPTIMIZER_FILE, optimizer_tensors(model, optimizers))
         if average is not None:
             write_tensors(partial / _AVERAGE_FILE, average.tensors())
         state = {"format": _FORMAT, **dataclasses.asdict(progress)}
@@ -103,42 +106,52 @@ def read_progress(checkpoint: Path) -> Progress:
 
 
 def load_checkpoint(
-    checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer, average: WeightAverage | None = None
+    checkpoint: Path,
+    model: nn.Module,
+    optimizers: Sequence[torch.optim.Optimizer],
+    average: WeightAverage | None = None,
 ) -> None:
-    """Fill model, optimizer and average from a checkpoint; a damaged or foreign one is a ValueError."""
+    """Fill model, optimizers and average from a checkpoint; a damaged or foreign one is a ValueError."""
     with _told_how_to_go_on(checkpoint):
         load_weights(model, checkpoint)
-        _fill_optimizer(model, optimizer, checkpoint / _OPTIMIZER_FILE)
+        _fill_optimizers(model, optimizers, checkpoint / _OPTIMIZER_FILE)
         if average is not None:
             _fill_average(average, checkpoint / _AVERAGE_FILE)
 
 
-def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """AdamW's state as one flat table: "NAME.exp_avg" and so on. Parameters that never had a gradient have none."""
-    tensors: dict[str, Tensor] = {}
-    for name, parameter in model.named_parameters():
-        state: Mapping[str, Any] = optimizer.state.get(parameter, {})
-        tensors.update({f"{name}.{moment}": state[moment] for moment in _MOMENTS if moment in state})
-    return tensors
-
-
-def _fill_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, path: Path) -> None:
-    tensors = read_tensors(path)
-    parameters = dict(model.named_parameters())
-    shapes = {}
-    for name in {key.rpartition(".")[0] for key in tensors} & parameters.keys():
-        shape = tuple(parameters[name].shape)
-        shapes.update({f"{name}.exp_avg": shape, f"{name}.exp_avg_sq": shape, f"{name}.step": ()})
-    check_tensors(tensors, shapes, path)
-    name_of_parameter = {parameter: name for name, parameter in parameters.items()}
-    in_order = [name_of_parameter[parameter] for group in optimizer.param_groups for parameter in group["params"]]
-    content = optimizer.state_dict()
-    content["state"] = {
-        index: {moment: tensors[f"{name}.{moment}"] for moment in _MOMENTS}
-        for index, name in enumerate(in_order)
-        if f"{name}.step" in tensors
+def optimizer_tensors(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """The optimizers' state as one flat table: "NAME.exp_avg" and so on. What never had a gradient has none."""
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
+    return {
+        f"{names[parameter]}.{moment}": state[moment]
+        for optimizer in optimizers
+        for parameter, state in optimizer.state.items()
+        for moment in _MOMENTS[type(optimizer)]
     }
-    optimizer.load_state_dict(content)
+
+
+def _fill_optimizers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], path: Path) -> None:
+    tensors = read_tensors(path)
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    shapes: dict[str, tuple[int, ...]] = {}
+    states: list[dict[int, dict[str, str]]] = []  # what each optimizer's parameters find their moments under
+    for optimizer in optimizers:
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        state = {}
+        for number, parameter in enumerate(parameters):
+            keys = {moment: f"{names[parameter]}.{moment}" for moment in _MOMENTS[type(optimizer)]}
+            if any(key in tensors for key in keys.values()):
+                state[number] = keys
+                shape = tuple(parameter.shape)
+                shapes.update((key, () if moment in _NUMBERS else shape) for moment, key in keys.items())
+        states.append(state)
+    check_tensors(tensors, shapes, path)
+    for optimizer, state in zip(optimizers, states, strict=True):
+        content = optimizer.state_dict()
+        content["state"] = {
+            number: {moment: tensors[key] for moment, key in keys.items()} for number, keys in state.items()
+        }
+        optimizer.load_state_dict(content)
 
 
 def _fill_average(average: WeightAverage, path: Path) -> None:

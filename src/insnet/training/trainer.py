@@ -27,19 +27,13 @@ from insnet.training.checkpoint import Progress, load_checkpoint, read_progress,
 from insnet.training.devices import make_accelerator, stop_requests
 from insnet.training.events import Ended, Evaluated, Listener, Notice, Saved, Started, Updated, console
 from insnet.training.metrics import Metrics
+from insnet.training.optimizer import make_optimizers
 from insnet.training.prefetch import prefetched
 from insnet.training.prepare import Prepared, is_prepared, load_prepared, prepare
 from insnet.training.recipe import Recipe, TrainConfig
 from insnet.training.run_folder import RunFolder
 from insnet.training.schedule import learning_rate_share
-from insnet.training.updates import (
-    SummedLosses,
-    clip_gradients,
-    compute_gradients,
-    evaluate,
-    freeze_others,
-    make_optimizer,
-)
+from insnet.training.updates import SummedLosses, clip_gradients, compute_gradients, evaluate, freeze_others
 
 _WEIGHTS = 402  # the stream of noise that initial weights are drawn from
 Status = Literal["finished", "stopped early", "interrupted"]
@@ -117,8 +111,11 @@ class _Trainer:
         self.updates = _updates_of(self.config, self.batches.updates_per_epoch / self.batches_an_update)
         self.model = _new_model(recipe, prepared, start_from, tell).to(accelerator.device)
         freeze_others(self.model, self.config.only)
-        self.optimizer = make_optimizer(
-            self.model, learning_rate=self.config.learning_rate, weight_decay=self.config.weight_decay
+        self.optimizers = make_optimizers(
+            self.model,
+            learning_rate=self.config.learning_rate,
+            weight_decay=self.config.weight_decay,
+            name=self.config.optimizer,
         )
         self.average = WeightAverage(self.model, self.config.average) if self.config.average else None
         self.progress = self._restored_progress()
@@ -185,10 +182,8 @@ class _Trainer:
         return status
 
     def _update(self) -> None:
-        """One step of the optimizer."""
+        """One step of the optimizers."""
         update, rate = self.progress.update, self._learning_rate()
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
         totals = compute_gradients(
             self.accelerator,
             self.module,
@@ -198,8 +193,11 @@ class _Trainer:
             progress=self._done(),
         )
         norm = clip_gradients(self.model, self.config.clip)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
         if self.average is not None:
             self.average.follow(update)
         self.pending.append((update, rate, totals, norm))
@@ -243,7 +241,7 @@ class _Trainer:
         self.progress = replace(self.progress, finished=finished)
         if self.metrics is not None:
             self.metrics.flush()
-            path = save_checkpoint(self.folder.checkpoints, self.model, self.optimizer, self.progress, self.average)
+            path = save_checkpoint(self.folder.checkpoints, self.model, self.optimizers, self.progress, self.average)
             self.tell(Saved(self.progress.update, path))
         self._lap()
 
@@ -320,7 +318,7 @@ class _Trainer:
                 f"{newest} saw {progress.batches // max(progress.update, 1)} batches an update; accumulate x processes "
                 f"is {self.batches_an_update} now: set train.accumulate so that it is the same"
             )
-        load_checkpoint(newest, self.model, self.optimizer, self.average)
+        load_checkpoint(newest, self.model, self.optimizers, self.average)
         return progress
 
     def _tell_start(self) -> None:

@@ -136,19 +136,6 @@ def freeze_others(model: nn.Module, parts: Sequence[str]) -> None:
             parameter.requires_grad_(name.startswith(tuple(parts)))
 
 
-def make_optimizer(model: nn.Module, *, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
-    """AdamW that decays matrices and embeddings only, not biases and norms."""
-    decayed: list[nn.Parameter] = []
-    kept: list[nn.Parameter] = []
-    for name, parameter in model.named_parameters():
-        if not parameter.requires_grad:
-            continue
-        (kept if parameter.dim() < 2 or name.endswith("bias") else decayed).append(parameter)
-    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
-    is_on_gpu = all(parameter.is_cuda for parameter in model.parameters())
-    return torch.optim.AdamW([group for group in groups if group["params"]], lr=learning_rate, fused=is_on_gpu)
-
-
 def clip_gradients(model: nn.Module, clip: float) -> Tensor:
     """The norm of all gradients, which are scaled down to `clip` if it is larger and `clip` is not 0."""
     limit = clip if clip > 0 else float("inf")

@@ -1,0 +1,63 @@
+"""Optimizers: who moves which parameter, what decays, and that Muon's steps are those of its definition."""
+
+import pytest
+import torch
+from small_models import small_model
+from torch import nn
+
+from insnet.families import FAMILIES
+from insnet.training.optimizer import make_optimizers
+
+
+def groups_of(model, **options):
+    """The optimizer and the decay of every parameter, by name; each parameter stands in one group alone."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    found = [
+        (names[parameter], (type(optimizer).__name__, group["weight_decay"]))
+        for optimizer in make_optimizers(model, learning_rate=0.1, weight_decay=0.5, **options)
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    ]
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+@pytest.mark.parametrize("name", ["adamw", "muon"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_parameter_is_moved_and_biases_and_norms_do_not_decay(family, name):
+    model = small_model(family, "word").family
+    groups = groups_of(model, name=name)
+    assert groups.keys() == {name for name, _ in model.named_parameters()}
+    assert {name for name, (_, decay) in groups.items() if decay == 0} == {
+        name for name in groups if name.endswith("bias") or "norm" in name
+    }
+
+
+def test_muon_moves_the_matrices_inside_a_model_and_nothing_else():
+    told = {"count_head": 6, "length_conditioned": True, "countdown": True, "slot_queries": True, "slot_layers": 1}
+    model = small_model("insnet", "word", **told).family
+    by_muon = {name for name, (optimizer, _) in groups_of(model, name="muon").items() if optimizer == "Muon"}
+    linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    assert by_muon == linear - {"slot_head.weight", "stop_head.weight"}
+    assert not any(optimizer == "Muon" for optimizer, _ in groups_of(model).values())
+
+
+def test_what_does_not_learn_is_left_to_no_optimizer():
+    model = small_model("insnet", "word").family
+    model.requires_grad_(False)
+    model.stop_head.requires_grad_(True)
+    assert groups_of(model, name="muon").keys() == {"stop_head.weight", "stop_head.bias"}
+
+
+def test_a_step_of_muon_is_as_long_in_every_direction_and_as_large_as_one_of_adamw():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(48, 32, bias=False))
+    weight = model[0].weight
+    (muon,) = make_optimizers(model, learning_rate=0.01, weight_decay=0.0, name="muon")
+    before = weight.detach().clone()
+    weight.grad = torch.randn(32, 48) @ torch.diag(torch.logspace(0, -2, 48))  # directions of very different size
+    muon.step()
+    step = (before - weight.detach()) / 0.01
+    lengths = torch.linalg.svdvals(step) / (0.2 * 48**0.5)
+    assert lengths.min() > 0.6 and lengths.max() < 1.3  # Newton-Schulz stops short of exactly 1
+    assert float(step.square().mean().sqrt()) == pytest.approx(0.2, rel=0.2)  # of its entries; AdamW's are 0.2 to 0.4
