@@ -114,7 +114,8 @@ report() { # of all runs on this machine so far
     mkdir -p "$folder"
     cp "runs/$2"/{recipe.toml,metrics.jsonl,README.md} "runs/$2.log" "$folder"
     [ ! -d "runs/$2/evaluation" ] || cp -r "runs/$2/evaluation" "$folder"
-    tar cJf "$1/reports.tar.xz" -C runs/.reports .
+    tar cJf "$1/.reports" -C runs/.reports . || [ $? -eq 1 ] # 1: a run beside this one is just reporting, too
+    mv "$1/.reports" "$1/reports.tar.xz"
 }
 
 bring() { # as a model folder with few bits a weight, cut where a file is full
