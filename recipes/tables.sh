@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# The paper's main table for Yelp and News, on a GPU that is lent for ten minutes at a time: see docs/gpu.md, reproduction.md.
+#   recipes/tables.sh learn OUT SECONDS   there: models of both sets, then of each, as far as SECONDS go; again to go on
+#   recipes/tables.sh draw OUT SPLIT      there, from models in runs/: all texts, three seeds, into OUT/kept.tar.xz
+#   recipes/tables.sh measure SPLIT       here, with the same models and what was kept in runs/kept: results files, judged
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PYTHONPATH=src PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
+python=${PYTHON:-python3}
+both=${BOTH:-6}             # minutes of a model of both sets
+each=${EACH:-4}             # of one set, two at a time
+seeds=${SEEDS:-0 1 2}
+batch=${BATCH:-1024}        # texts at a time; seven processes of so many fill 140 GB
+more=${MORE:-}              # further options of the benchmarks
+
+# Chosen on valid.
+of_16="candidates=16 candidate_choice=consensus"
+yelp_one_by_one="$of_16 temperature=1.4 final_temperature=0.5"
+yelp_parallel="parallel_mass=0.77 $of_16 temperature=1.05 revise=1 revise_share=0.25"
+yelp_plan_and_write="$of_16 rehearsals=3 temperature=0.8"
+news_one_by_one="$of_16 temperature=1.2 final_temperature=0.4 revise=1 revise_share=0.2"
+news_parallel="parallel_mass=0.8 $of_16 temperature=0.75 revise=1 revise_share=0.2"
+news_plan_and_write="$of_16 rehearsals=3 temperature=0.8"
+
+learn() {
+    local out=$1 ends=$((SECONDS + $2)) set
+    export WEIGHTS=none EVALUATE=none
+    step() { # OUT MINUTES JOB...
+        timeout -s INT $((ends - SECONDS)) recipes/gpu.sh run "$@"
+    }
+    step "$out/both" "$both" recipes/both_layered.toml recipes/both_plan_and_write.toml
+    for set in yelp news; do
+        step "$out/$set" "$each" recipes/${set}_layered.toml@both_layered \
+            recipes/${set}_plan_and_write.toml@both_plan_and_write recipes/${set}_threshold.toml@both_layered:1.5 &
+    done
+    wait
+}
+
+quality() { # SET SPLIT SEEDS OPTION...
+    local one_by_one=$1_one_by_one plan_and_write=$1_plan_and_write
+    "$python" -m insnet benchmark quality "runs/$1_layered" --settings "${!one_by_one}" --faithful "runs/$1_threshold" \
+        --baseline "runs/$1_plan_and_write" --baseline-settings "${!plan_and_write}" \
+        --data "data/$1" --split "$2" --seeds "$3" --batch-size "$batch" --keep runs/kept $more "${@:4}"
+}
+
+dinic() { # SET SPLIT SEEDS OPTION...
+    local one_by_one=$1_one_by_one parallel=$1_parallel
+    "$python" -m insnet benchmark dinic "runs/$1_layered" "runs/$1_layered" --settings "${!parallel}" \
+        --sequential-settings "${!one_by_one}" --data "data/$1" --split "$2" --seeds "$3" --batch-size "$batch" --keep runs/kept $more "${@:4}"
+}
+
+draw() { # a seed's sequential texts are found by the second command
+    local out=$1 split=$2 set seed
+    mkdir -p "$out" runs/kept
+    for seed in $seeds; do
+        for set in yelp news; do
+            (quality $set "$split" "$seed" && dinic $set "$split" "$seed" --texts 1 --rounds 1 --warmup 0) \
+                >"runs/kept/$set-$seed.log" 2>&1 &
+        done
+    done
+    wait
+    tar cJf "$out/kept.tar.xz" runs/kept
+}
+
+measure() {
+    local set all=${seeds// /,}
+    for set in yelp news; do
+        quality $set "$1" "$all" --judge --output "benchmarks/results/quality_$set.json"
+        dinic $set "$1" "$all" --texts 4 --judge --output "benchmarks/results/dinic_$set.json"
+    done
+}
+
+case "${1:-}" in
+    learn | draw | measure) "$@" ;;
+    *) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+esac
