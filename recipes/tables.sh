@@ -11,6 +11,7 @@ both=${BOTH:-6}             # minutes of a model of both sets
 each=${EACH:-4}             # of one set, two at a time
 seeds=${SEEDS:-0 1 2}
 batch=${BATCH:-1024}        # texts at a time; seven processes of so many fill 140 GB
+change=${CHANGE:-}          # what all recipes have changed, as in "train.compile=false"
 more=${MORE:-}              # further options of the benchmarks
 
 # Chosen on valid.
@@ -28,10 +29,11 @@ learn() {
     step() { # OUT MINUTES JOB...
         timeout -s INT $((ends - SECONDS)) recipes/gpu.sh run "$@"
     }
-    step "$out/both" "$both" recipes/both_layered.toml recipes/both_plan_and_write.toml
+    step "$out/both" "$both" "recipes/both_layered.toml $change" "recipes/both_plan_and_write.toml $change"
     for set in yelp news; do
-        step "$out/$set" "$each" recipes/${set}_layered.toml@both_layered \
-            recipes/${set}_plan_and_write.toml@both_plan_and_write recipes/${set}_threshold.toml@both_layered:1.5 &
+        step "$out/$set" "$each" "recipes/${set}_layered.toml@both_layered $change" \
+            "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" \
+            "recipes/${set}_threshold.toml@both_layered:1.5 $change" &
     done
     wait
 }

@@ -1,10 +1,12 @@
 """The recipes that come with the project: each can be read, and those that are compared differ in what they say."""
 
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from insnet.benchmarks.spectrum import read_settings
 from insnet.decoding.config import GenerationConfig
 from insnet.training.recipe import Recipe, load_recipe
 
@@ -75,3 +77,16 @@ def test_an_ablation_changes_one_switch_of_the_papers_model(ablation: str) -> No
     del paper["model"][ablation]
     assert paper == ablated and paper["data"] == recipe("yelp").tables()["data"]
     assert paper["model"]["count_head"] == 0, "a stop head that is asked at every step"
+
+
+def test_the_script_of_the_main_table_names_recipes_that_exist_and_settings_that_are_known() -> None:
+    script = (RECIPES / "tables.sh").read_text(encoding="utf-8")
+    recipes = re.findall(r"recipes/(\S+?\.toml)", script)
+    named = [name.replace("${set}", data) for name in recipes for data in ("yelp", "news")]
+    assert len(recipes) == 5 and all((RECIPES / name).is_file() for name in named)
+    ways = re.findall(r'^(?:yelp|news)_\w+="(.*)"$', script, flags=re.MULTILINE)
+    shared = re.search(r'^of_16="(.*)"$', script, flags=re.MULTILINE)
+    assert len(ways) == 6 and shared
+    for text in ways:
+        (settings,) = read_settings(text.replace("$of_16", shared[1]))
+        assert GenerationConfig.of(settings).candidates == 16
