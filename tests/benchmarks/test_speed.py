@@ -55,13 +55,21 @@ def test_layers_are_timed_over_insertions_one_by_one():
     json.dumps(detail, allow_nan=False)
 
 
-def test_the_timed_step_in_layers_finds_layers_and_learns_from_them(monkeypatch):
+@pytest.mark.parametrize("tau", [10.0, math.inf])
+def test_the_timed_step_in_layers_finds_layers_and_learns_from_them(monkeypatch, tau):
     batch, model = train_speed.random_batch(TRAIN, 8), train_speed._model("insnet", TRAIN)
     before = model.slot_head.weight.clone()
-    found, layers = [], model.objective.layers
-    monkeypatch.setattr(model.objective, "layers", lambda *given: found.append(layers(*given)) or found[-1])
-    train_speed.training_step(model, batch, TRAIN, torch.device("cpu"), tau=torch.full((16,), math.inf))()
+    found, asked, layers = [], [], model.objective.layers
+
+    def watched(*given, asks_model):
+        asked.append(asks_model)
+        found.append(layers(*given, asks_model=asks_model))
+        return found[-1]
+
+    monkeypatch.setattr(model.objective, "layers", watched)
+    train_speed.training_step(model, batch, TRAIN, torch.device("cpu"), tau=torch.full((16,), tau))()
     assert found[0].max() < 6 and not torch.equal(before, model.slot_head.weight)
+    assert asked == [math.isfinite(tau)]
 
 
 def test_both_models_learn_from_the_same_tokens_in_a_whole_update():

@@ -18,7 +18,6 @@ from insnet.families.insnet import InsNet
 from insnet.insertion.order import position_of_step
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS
-from insnet.training.objective import ObjectiveConfig
 
 RIVALS = ("insnet", "autoregressive")
 
@@ -135,16 +134,18 @@ def _finding_layers(
     """Tells how many layers a batch has in all."""
     assert isinstance(model, InsNet)
     order, dtype = position_of_step(model.config.order, sentence_of_batch(batch)), _dtype(config, device)
+    asks_model = _asks_model(tau)
 
     def find() -> Tensor:
         with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
-            return model.objective.layers(batch, order, tau, asks_model=_asks_model(config)).amax(dim=1).sum()
+            return model.objective.layers(batch, order, tau, asks_model=asks_model).amax(dim=1).sum()
 
     return find
 
 
-def _asks_model(config: TrainSpeedConfig) -> bool:
-    return bool(config.tau) and ObjectiveConfig(config.tau).asks_model
+def _asks_model(tau: Tensor | None) -> bool:
+    """As training knows it from its recipe: see ObjectiveConfig."""
+    return tau is not None and bool(tau.isfinite().any())
 
 
 def _measure_families(config: TrainSpeedConfig, length: int, device: torch.device) -> dict[str, Any]:
@@ -181,7 +182,7 @@ def training_step(
 ) -> Callable[[], None]:
     """One whole update: forward, backward and AdamW; in layers if sentences have a `tau` (B,)."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=device.type == "cuda")
-    dtype, context = _dtype(config, device), LossContext(tau=tau, asks_model=_asks_model(config))
+    dtype, context = _dtype(config, device), LossContext(tau=tau, asks_model=_asks_model(tau))
     if config.compile:
         model.compile_for_training()
 
