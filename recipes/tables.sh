@@ -7,14 +7,16 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PYTHONPATH=src PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
 python=${PYTHON:-python3}
-both=${BOTH:-6}             # minutes of a model of both sets
+first=${FIRST:-3}           # minutes of a model of both sets from left to right, which ours
+both=${BOTH:-6}             # starts from, and of ours
+plan=${PLAN:-9}             # of Plan-and-Write: as many as those together
 each=${EACH:-4}             # of one set, two at a time
 seeds=${SEEDS:-0 1 2}
 batch=${BATCH:-1024}        # texts at a time; seven processes of so many fill 140 GB
 change=${CHANGE:-}          # what all recipes have changed, as in "train.compile=false"
 more=${MORE:-}              # further options of the benchmarks
 
-# Chosen on valid.
+# What valid says so far, of the models of settings_endless_yelp.json and _news.json: to be chosen anew for others.
 of_16="candidates=16 candidate_choice=consensus"
 yelp_one_by_one="$of_16 temperature=1.4 final_temperature=0.5"
 yelp_parallel="parallel_mass=0.77 $of_16 temperature=1.05 revise=1 revise_share=0.25"
@@ -27,15 +29,24 @@ learn() {
     local out=$1 ends=$((SECONDS + $2)) set
     export WEIGHTS=none EVALUATE=none
     step() { # OUT MINUTES JOB...
-        timeout -s INT $((ends - SECONDS)) recipes/gpu.sh run "$@"
+        timeout -s INT $((ends > SECONDS ? ends - SECONDS : 1)) recipes/gpu.sh run "$@" # 0 would be no limit
     }
-    step "$out/both" "$both" "recipes/both_layered.toml $change" "recipes/both_plan_and_write.toml $change"
+    step "$out/both" "$both" "recipes/both.toml:$first $change" "recipes/both_layered.toml@both $change" \
+        "recipes/both_plan_and_write.toml:$plan $change"
     for set in yelp news; do
         step "$out/$set" "$each" "recipes/${set}_layered.toml@both_layered $change" \
             "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" \
             "recipes/${set}_threshold.toml@both_layered:1.5 $change" &
+        processes+=($!)
     done
-    wait
+    wait_for_all
+}
+
+processes=()
+wait_for_all() { # and fail if one of them did
+    local process failed=
+    for process in "${processes[@]}"; do wait "$process" || failed=yes; done
+    [ -z "$failed" ]
 }
 
 quality() { # SET SPLIT SEEDS OPTION...
@@ -58,10 +69,13 @@ draw() { # a seed's sequential texts are found by the second command
         for set in yelp news; do
             (quality $set "$split" "$seed" && dinic $set "$split" "$seed" --texts 1 --rounds 1 --warmup 0) \
                 >"runs/kept/$set-$seed.log" 2>&1 &
+            processes+=($!)
         done
     done
-    wait
-    tar cJf "$out/kept.tar.xz" runs/kept
+    local failed=
+    wait_for_all || failed=yes
+    tar cJf "$out/kept.tar.xz" runs/kept # what there is, in any case
+    [ -z "$failed" ] || { echo "error: not all texts were drawn: runs/kept/*.log tell why; draw again to go on" >&2 && exit 1; }
 }
 
 measure() {

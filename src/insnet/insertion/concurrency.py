@@ -18,10 +18,9 @@ loses its only token vanishes. What makes the visits cheap:
   same newest row as the one behind it costs nothing, whatever tau is.
 
 tau = -inf moves nothing; tau = +inf puts every token at its depth in the search tree that its order builds: neither has
-to ask a model. Pieces of a
-word that go in one after the other (order `random_words`) come to stand in layers that follow each other, whatever tau
-is: each finds its slot opened by the one before, and its context too. So a word that was begun is finished at once, but
-several words may be unfinished on one canvas, which never happens one by one.
+to ask a model. Pieces of a word that go in one after the other (order `random_words`) come to stand in layers that
+follow each other, whatever tau is: each finds its slot opened by the one before, and its context too. So a word that
+was begun is finished at once, but several words may be unfinished on one canvas, which never happens one by one.
 
 Shapes: B rows, T steps in insertion order.
 """
