@@ -7,10 +7,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PYTHONPATH=src PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
 python=${PYTHON:-python3}
-first=${FIRST:-3}           # minutes of a model of both sets from left to right, which ours
-both=${BOTH:-6}             # starts from, and of ours
-plan=${PLAN:-9}             # of Plan-and-Write: as many as those together
-each=${EACH:-4}             # of one set, two at a time
+both=${BOTH:-6.7}           # minutes of a model of both sets, ours and Plan-and-Write's,
+each=${EACH:-6.9}           # of one set, two models at a time,
+stop=${STOP:-2.2}           # and of a binary stop head, with which ours is decoded as in the paper
 seeds=${SEEDS:-0 1 2}
 batch=${BATCH:-1024}        # texts at a time; seven processes of so many fill 140 GB
 change=${CHANGE:-}          # what all recipes have changed, as in "train.compile=false"
@@ -31,12 +30,11 @@ learn() {
     step() { # OUT MINUTES JOB...
         timeout -s INT $((ends > SECONDS ? ends - SECONDS : 1)) recipes/gpu.sh run "$@" # 0 would be no limit
     }
-    step "$out/both" "$both" "recipes/both.toml:$first $change" "recipes/both_layered.toml@both $change" \
-        "recipes/both_plan_and_write.toml:$plan $change"
+    step "$out/both" "$both" "recipes/both_layered.toml $change" "recipes/both_plan_and_write.toml $change"
     for set in yelp news; do
         step "$out/$set" "$each" "recipes/${set}_layered.toml@both_layered $change" \
             "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" \
-            "recipes/${set}_threshold.toml@both_layered:1.5 $change" &
+            "recipes/${set}_threshold.toml@${set}_layered:$stop $change" &
         processes+=($!)
     done
     wait_for_all
