@@ -1,7 +1,8 @@
 """Writes the paper's tables, its numbers beside ours: python docs/write_tables.py [--results DIR] [PAGE...].
 
-Every page that has the two comment lines BEGIN and END gets them between these, README.md and docs/reproduction.md if
-none is named. Our numbers are read from results files and link to them; what was not measured yet is a dash.
+Every page that has the two comment lines BEGIN and END gets them between these, one that has BEGIN_SUMMARY and END what
+we have measured of the main table alone: README.md and docs/reproduction.md, if none is named. Our numbers are read
+from results files and link to them; what was not measured yet is a dash.
 """
 
 import argparse
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = [ROOT / "README.md", ROOT / "docs" / "reproduction.md"]
 BEGIN = "<!-- tables: python docs/write_tables.py writes what follows -->"
+BEGIN_SUMMARY = "<!-- summary: python docs/write_tables.py writes what follows -->"
 END = "<!-- end of the tables -->"
 NOTHING = "–"
 DATA = ("yelp", "news")
@@ -111,13 +113,18 @@ def tables(results: Results) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def main_table(results: Results) -> str:
-    """The paper's table 1."""
+def summary(results: Results) -> str:
+    """What is measured of the main table, and what BLEU does not tell of it."""
+    return "\n\n".join([_wrapped(TRAINING_SETS), main_table(results, whole=False), texts_table(results, whole=False)])
+
+
+def main_table(results: Results, *, whole: bool = True) -> str:
+    """The paper's table 1; rows of the `whole` that nothing was measured for, paper's and ours, may be left out."""
     lines = [
         "| | | Yelp BLEU-2/4 | NIST-2/4 | steps | News BLEU-2/4 | NIST-2/4 | steps |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for row in ROWS:
+    for row in ROWS if whole else _measured_rows(results):
         if row.entry:
             cells = [cell for data in DATA for cell in _of_paper(paper.TABLE[data][row.entry])]
             lines.append(_line(row.name, "paper", *cells))
@@ -125,6 +132,14 @@ def main_table(results: Results) -> str:
             cells = [cell for data in DATA for cell in _of_ours(results, f"{row.file}_{data}", row.begin)]
             lines.append(_line("" if row.entry else row.name, "**ours**", *cells))
     return "\n".join(lines)
+
+
+def _measured_rows(results: Results) -> list[Row]:
+    return [
+        row
+        for row in ROWS
+        if row.file and any(_of_ours(results, f"{row.file}_{data}", row.begin)[0] != NOTHING for data in DATA)
+    ]
 
 
 def _of_paper(entry: paper.Entry) -> list[str]:
@@ -143,14 +158,14 @@ def _of_ours(results: Results, file: str, begin: str) -> list[str]:
     ]
 
 
-def texts_table(results: Results) -> str:
+def texts_table(results: Results, *, whole: bool = True) -> str:
     """What BLEU does not tell of our texts."""
     what = ("coverage", "length ratio", "distinct-2 ratio", "perplexity")
     lines = [
         "| ours | " + " | ".join(f"{data} {name}" for data in ("Yelp", "News") for name in what) + " |",
         "|---|" + "---|" * 2 * len(what),
     ]
-    for row in (row for row in ROWS if row.file in ("quality", "dinic")):
+    for row in (row for row in (ROWS if whole else _measured_rows(results)) if row.file in ("quality", "dinic")):
         cells = [
             results.cell(f"{row.file}_{data}", [f"{row.begin}{name}"], form)
             for data in DATA
@@ -205,15 +220,16 @@ def _measured(results: Results, name: str) -> str:
     )
 
 
-def filled(page: str, text: str) -> str:
-    """The page with the text between the two comment lines, or as it was if it has none."""
-    if BEGIN not in page and END not in page:
+def filled(page: str, results: Results) -> str:
+    """The page with what belongs between two comment lines, or as it was if it has none."""
+    if not any(line in page for line in (BEGIN, BEGIN_SUMMARY, END)):
         return page
-    before, begin, rest = page.partition(BEGIN)
+    first, write = (BEGIN, tables) if BEGIN in page else (BEGIN_SUMMARY, summary)
+    before, begin, rest = page.partition(first)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"only one of the two lines is there: {BEGIN} and {END}; write both")
-    return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
+        raise ValueError(f"only one of the two lines is there: {first} and {END}; write both")
+    return f"{before}{first}\n\n{write(results)}\n\n{END}{after}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -225,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for page in options.pages or PAGES:
         old = page.read_text(encoding="utf-8")
         try:
-            new = filled(old, tables(Results(options.results.resolve(), page.resolve())))
+            new = filled(old, Results(options.results.resolve(), page.resolve()))
         except ValueError as error:
             print(f"error: {page}: {error}", file=sys.stderr)
             return 1

@@ -10,18 +10,19 @@ python=${PYTHON:-python3}
 both=${BOTH:-6.7}           # minutes of a model of both sets, ours and Plan-and-Write's,
 each=${EACH:-6.9}           # of one set, two models at a time,
 stop=${STOP:-2.2}           # and of a binary stop head, with which ours is decoded as in the paper
+sets=${SETS:-yelp news}
 seeds=${SEEDS:-0 1 2}
 batch=${BATCH:-1024}        # texts at a time; seven processes of so many fill 140 GB
 change=${CHANGE:-}          # what all recipes have changed, as in "train.compile=false"
 more=${MORE:-}              # further options of the benchmarks
 
-# What valid says so far, of the models of settings_endless_yelp.json and _news.json: to be chosen anew for others.
+# What was best on valid: settings_muon_yelp.json and settings_muon_news.json.
 of_16="candidates=16 candidate_choice=consensus"
-yelp_one_by_one="$of_16 temperature=1.4 final_temperature=0.5"
-yelp_parallel="parallel_mass=0.77 $of_16 temperature=1.05 revise=1 revise_share=0.25"
+yelp_one_by_one="$of_16 count_quantile=0.53 temperature=1.35 final_temperature=0.5 repetition_penalty=1.3"
+yelp_parallel="parallel_mass=0.76 $of_16 count_quantile=0.53 temperature=1.05 repetition_penalty=1.2 revise=1 revise_share=0.25"
 yelp_plan_and_write="$of_16 rehearsals=3 temperature=0.8"
-news_one_by_one="$of_16 temperature=1.2 final_temperature=0.4 revise=1 revise_share=0.2"
-news_parallel="parallel_mass=0.8 $of_16 temperature=0.75 revise=1 revise_share=0.2"
+news_one_by_one="$of_16 count_quantile=0.64 temperature=1.2 final_temperature=0.4 revise=1 revise_share=0.2"
+news_parallel="parallel_mass=0.82 $of_16 count_quantile=0.64 temperature=0.8 repetition_penalty=1.2 revise=1 revise_share=0.2"
 news_plan_and_write="$of_16 rehearsals=3 temperature=0.8"
 
 learn() {
@@ -31,7 +32,7 @@ learn() {
         timeout -s INT $((ends > SECONDS ? ends - SECONDS : 1)) recipes/gpu.sh run "$@" # 0 would be no limit
     }
     step "$out/both" "$both" "recipes/both_layered.toml $change" "recipes/both_plan_and_write.toml $change"
-    for set in yelp news; do
+    for set in $sets; do
         step "$out/$set" "$each" "recipes/${set}_layered.toml@both_layered $change" \
             "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" \
             "recipes/${set}_threshold.toml@${set}_layered:$stop $change" &
@@ -47,10 +48,11 @@ wait_for_all() { # and fail if one of them did
     [ -z "$failed" ]
 }
 
-quality() { # SET SPLIT SEEDS OPTION...
-    local one_by_one=$1_one_by_one plan_and_write=$1_plan_and_write
-    "$python" -m insnet benchmark quality "runs/$1_layered" --settings "${!one_by_one}" --faithful "runs/$1_threshold" \
-        --baseline "runs/$1_plan_and_write" --baseline-settings "${!plan_and_write}" \
+quality() { # SET SPLIT SEEDS OPTION...; beside ours, those of the other two models that there are
+    local one_by_one=$1_one_by_one plan_and_write=$1_plan_and_write others=()
+    [ ! -d "runs/$1_threshold" ] || others+=(--faithful "runs/$1_threshold")
+    [ ! -d "runs/$1_plan_and_write" ] || others+=(--baseline "runs/$1_plan_and_write" --baseline-settings "${!plan_and_write}")
+    "$python" -m insnet benchmark quality "runs/$1_layered" --settings "${!one_by_one}" "${others[@]}" \
         --data "data/$1" --split "$2" --seeds "$3" --batch-size "$batch" --keep runs/kept $more "${@:4}"
 }
 
@@ -64,7 +66,7 @@ draw() { # a seed's sequential texts are found by the second command
     local out=$1 split=$2 set seed
     mkdir -p "$out" runs/kept
     for seed in $seeds; do
-        for set in yelp news; do
+        for set in $sets; do
             (quality $set "$split" "$seed" && dinic $set "$split" "$seed" --texts 1 --rounds 1 --warmup 0) \
                 >"runs/kept/$set-$seed.log" 2>&1 &
             processes+=($!)
@@ -78,7 +80,7 @@ draw() { # a seed's sequential texts are found by the second command
 
 measure() {
     local set all=${seeds// /,}
-    for set in yelp news; do
+    for set in $sets; do
         quality $set "$1" "$all" --judge --output "benchmarks/results/quality_$set.json"
         dinic $set "$1" "$all" --texts 4 --judge --output "benchmarks/results/dinic_$set.json"
     done

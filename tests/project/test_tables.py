@@ -63,6 +63,15 @@ def test_without_results_every_number_of_ours_is_a_dash(tmp_path):
     )
 
 
+def test_a_summary_has_what_was_measured_alone(tmp_path):
+    store(tmp_path, "quality_yelp", bleu2=19.456, bleu4=5.5)
+    page = f"a\n{tables.BEGIN_SUMMARY}\n{tables.END}\nb\n"
+    text = tables.filled(page, tables.Results(tmp_path, tmp_path / "page.md"))
+    assert text.startswith(f"a\n{tables.BEGIN_SUMMARY}\n\n") and text.endswith(f"{tables.END}\nb\n")
+    assert text.count("| InsNet, one by one, our decoding |") == 2 and "not the paper's own" in text
+    assert not any(f"| {name}" in text for name in ("NMSTG", "InsNet-Dinic", "full", "left to right"))
+
+
 def test_only_what_stands_between_the_two_lines_is_written(tmp_path, capsys):
     page, other = tmp_path / "page.md", tmp_path / "other.md"
     page.write_text(f"before\n{tables.BEGIN}\nOUTDATED\n{tables.END}\nafter\n")
@@ -80,7 +89,7 @@ def test_only_what_stands_between_the_two_lines_is_written(tmp_path, capsys):
 @pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
 def test_the_committed_tables_are_those_of_the_committed_results(page):
     text = page.read_text(encoding="utf-8")
-    assert tables.filled(text, tables.tables(tables.Results(tables.RESULTS, page))) == text
+    assert tables.filled(text, tables.Results(tables.RESULTS, page)) == text
 
 
 def commands() -> list[str]:
