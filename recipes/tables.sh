@@ -18,11 +18,11 @@ more=${MORE:-}              # further options of the benchmarks
 
 # What was best on valid: settings_muon_yelp.json and settings_muon_news.json.
 of_16="candidates=16 candidate_choice=consensus"
-yelp_one_by_one="$of_16 count_quantile=0.53 temperature=1.35 final_temperature=0.5 repetition_penalty=1.3"
+yelp_one_by_one="$of_16 count_quantile=0.53 temperature=1.28 final_temperature=0.5 repetition_penalty=1.3"
 yelp_parallel="parallel_mass=0.76 $of_16 count_quantile=0.53 temperature=1.05 repetition_penalty=1.2 revise=1 revise_share=0.25"
 yelp_plan_and_write="$of_16 rehearsals=3 temperature=0.8"
 news_one_by_one="$of_16 count_quantile=0.64 temperature=1.2 final_temperature=0.4 revise=1 revise_share=0.2"
-news_parallel="parallel_mass=0.82 $of_16 count_quantile=0.64 temperature=0.8 repetition_penalty=1.2 revise=1 revise_share=0.2"
+news_parallel="parallel_mass=0.82 $of_16 count_quantile=0.64 temperature=0.8 revise=1 revise_share=0.2"
 news_plan_and_write="$of_16 rehearsals=3 temperature=0.8"
 
 learn() {
