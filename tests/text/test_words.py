@@ -97,3 +97,11 @@ def test_found_phrases_are_counted_without_order():
     assert count_found("b a", ["a", "a", "b", "c"]) == 2
     assert count_found("A a", ["a", "A", "a"], ignore_case=True) == 2
     assert count_found("caf\u0065\u0301", ["café"]) == 1
+
+
+def test_the_pattern_for_ascii_finds_what_the_one_for_all_texts_finds():
+    characters = [chr(code) for code in range(128)]
+    for phrase in ("cat", "a cat", "-", "it's"):
+        whole, fast = whole_word_pattern(phrase), whole_word_pattern(phrase, in_ascii=True)
+        texts = [f"{left}{phrase}{right}" for left in characters for right in characters]
+        assert [bool(whole.search(text)) for text in texts] == [bool(fast.search(text)) for text in texts]

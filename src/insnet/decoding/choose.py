@@ -132,9 +132,8 @@ class Chooser:
             left, right, _, _ = neighbours_of_slot(canvas, slot)
             repeats.scatter_(1, torch.stack([left, right], dim=1), True)
         if config.repetition_penalty > 1:
-            once = torch.ones_like(canvas.tokens, dtype=log_probs.dtype)
-            times = torch.zeros_like(log_probs).scatter_add(1, canvas.tokens, once)
-            log_probs = log_probs - times * math.log(config.repetition_penalty)
+            each = torch.full_like(canvas.tokens, -math.log(config.repetition_penalty), dtype=log_probs.dtype)
+            log_probs = log_probs.scatter_add(1, canvas.tokens, each)
         remaining = log_probs.masked_fill(repeats, -math.inf)
         return torch.where(remaining.amax(dim=1, keepdim=True) > -math.inf, remaining, log_probs)
 
