@@ -12,7 +12,7 @@ each=${EACH:-6.9}           # of one set, two models at a time,
 stop=${STOP:-2.2}           # and of a binary stop head, with which ours is decoded as in the paper
 sets=${SETS:-yelp news}
 seeds=${SEEDS:-0 1 2}
-batch=${BATCH:-1024}        # texts at a time; seven processes of so many fill 140 GB
+batch=${BATCH:-1536}        # texts at a time; six processes of so many fill 140 GB
 change=${CHANGE:-}          # what all recipes have changed, as in "train.compile=false"
 more=${MORE:-}              # further options of the benchmarks
 
@@ -64,6 +64,7 @@ dinic() { # SET SPLIT SEEDS OPTION...
 
 draw() { # a seed's sequential texts are found by the second command
     local out=$1 split=$2 set seed
+    export OMP_NUM_THREADS=1 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True # six processes share cores and memory
     mkdir -p "$out" runs/kept
     for seed in $seeds; do
         for set in $sets; do
