@@ -16,7 +16,8 @@ batch=${BATCH:-1536}        # texts at a time; six processes of so many fill 140
 change=${CHANGE:-}          # what all recipes have changed, as in "train.compile=false"
 more=${MORE:-}              # further options of the benchmarks
 
-# What was best on valid: settings_muon_yelp.json and settings_muon_news.json.
+# Of what was tried on valid (settings_muon_yelp.json, settings_muon_news.json) the best, or between the two best; those of
+# Plan-and-Write are still to be chosen.
 of_16="candidates=16 candidate_choice=consensus"
 yelp_one_by_one="$of_16 count_quantile=0.53 temperature=1.28 final_temperature=0.5 repetition_penalty=1.3"
 yelp_parallel="parallel_mass=0.76 $of_16 count_quantile=0.53 temperature=1.05 repetition_penalty=1.2 revise=1 revise_share=0.25"
