@@ -208,7 +208,9 @@ class Model:
     def _draw(self, pairs: Sequence[tuple[Request, int]], job: Job) -> list[Result | None]:
         """The best text of each pair, among those of several orders and seeds, then revised; None if none was
         accepted."""
-        drafts = [job.drafts(request, seed) for request, seed in pairs]
+        seeds = [seed for _, seed in pairs]
+        requests = self.scribe.rehearse([request for request, _ in pairs], seeds, job.config, batch_size=job.batch_size)
+        drafts = [job.drafts(request, seed) for request, seed in zip(requests, seeds, strict=True)]
         flat = [draft for orders in drafts for order in orders for draft in order]
         written = iter(
             self.scribe.write(
@@ -223,7 +225,6 @@ class Model:
             [[text for text in itertools.islice(written, len(order)) if job.accepts(text.text)] for order in orders]
             for orders in drafts
         ]
-        seeds = [seed for _, seed in pairs]
         best = best_of_orders(self.scribe, groups, seeds, job.config)
         found = {place: text for place, text in enumerate(best) if text is not None}
         own_seeds = [seeds[place] for place in found]

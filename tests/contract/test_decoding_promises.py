@@ -8,7 +8,7 @@ from small_models import edits_of, offers, prompt_of, small_model, traces
 
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import STOPPING_RULES, GenerationConfig
-from insnet.decoding.lengths import rehearsed
+from insnet.decoding.lengths import rehearsed, with_length
 from insnet.decoding.loop import decode
 from insnet.decoding.request import Request, required_words
 from insnet.decoding.trace import Replay
@@ -83,7 +83,7 @@ def test_row_decoded_alone_equals_row_in_batch(model, stopping):
         def run(rows, chooser=chooser, request=request, first_seed=100 * number):
             prompt = prompt_of(model, [request(row) for row in rows], [first_seed + row for row in rows])
             if chooser.config.stopping == "rehearsed":
-                prompt = rehearsed(model.family, prompt, chooser)
+                prompt = with_length(prompt, rehearsed(model.family, prompt, chooser), chooser)
             return traces(model, prompt, chooser)
 
         together = run(range(len(REQUESTS)))

@@ -9,7 +9,7 @@ from small_models import prompt_of, small_model, tokenizer_of, traces
 
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
-from insnet.decoding.lengths import rehearsed, repeat_rows
+from insnet.decoding.lengths import rehearsed, repeat_rows, with_length
 from insnet.decoding.loop import decode
 from insnet.decoding.truncation import draw, keep_min_p, keep_top_k, keep_top_mass, keep_typical, likeliest
 from insnet.families.generator import State, initial_counters
@@ -229,7 +229,7 @@ def test_rehearsed_length_is_a_quantile_of_untruncated_samples(name, quantile, p
     chooser = chooser_of(model, rehearsals=5, count_quantile=quantile, max_tokens=20, length_slack=0.0)
     requests = [["baker"], [], ["old ship", "rain"], ["x", "y", "z"]]
     prompt = prompt_of(model, requests, seeds=[7, 8, 9, 10], max_tokens=20)
-    found = rehearsed(model.family, prompt, chooser).constraints.insertions.tolist()
+    found = rehearsed(model.family, prompt, chooser).tolist()
     free = Chooser(chooser.config.untruncated(), chooser.lexicon)
     assert (free.config.top_k, free.config.slot_mass, free.config.stopping) == (0, 1.0, "sampled")
     for row, request in enumerate(requests):
@@ -240,7 +240,7 @@ def test_rehearsed_length_is_a_quantile_of_untruncated_samples(name, quantile, p
             lengths.append(sum(len(step.inserts) for step in steps))
         assert found[row] == sorted(lengths)[place]
     assert len(set(found)) > 1
-    decoded = traces(model, rehearsed(model.family, prompt, chooser), chooser)
+    decoded = traces(model, with_length(prompt, rehearsed(model.family, prompt, chooser), chooser), chooser)
     assert [sum(len(step.inserts) for step in steps) for steps in decoded] == found
 
 

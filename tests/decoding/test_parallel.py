@@ -13,7 +13,7 @@ from small_models import prompt_of, small_model, traces
 
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
-from insnet.decoding.lengths import counted, rehearsed
+from insnet.decoding.lengths import counted, rehearsed, with_length
 from insnet.decoding.request import Request, blanks, required_words
 from insnet.decoding.trace import Replay, log_prob_of_steps
 from insnet.families.generator import Prompt
@@ -55,10 +55,12 @@ def chooser_of(model, **settings):
     return Chooser(GenerationConfig(**{"mode": "parallel", "max_tokens": 20, **settings}), model.scribe.lexicon)
 
 
-def with_length(model, prompt, chooser):
+def told_length(model, prompt, chooser):
     if chooser.config.stopping == "counted" or model.family.is_told_its_length:
         return counted(model.family, prompt, chooser)
-    return rehearsed(model.family, prompt, chooser) if chooser.config.stopping == "rehearsed" else prompt
+    if chooser.config.stopping != "rehearsed":
+        return prompt
+    return with_length(prompt, rehearsed(model.family, prompt, chooser), chooser)
 
 
 def plain(steps):
@@ -94,7 +96,7 @@ def test_row_decoded_alone_equals_row_in_batch(model, stopping):
                 Request(required_words(REQUESTS[row]), min_words=9, max_tokens=20 - 3 * (row % 4)) for row in rows
             ]
             prompt = prompt_of(model, requests, [first_seed + row for row in rows])
-            return traces(model, with_length(model, prompt, chooser), chooser)
+            return traces(model, told_length(model, prompt, chooser), chooser)
 
         together = run(range(len(REQUESTS)))
         for row, steps in enumerate(together):
@@ -281,7 +283,7 @@ def test_blanks_are_filled_and_the_text_around_them_is_kept(model):
     prompt = prompt_of(model, [blanks("The ___ sat on ___ .")] * 8)
     closed = prompt.canvas.closed_after[0].nonzero()[:, 0].tolist()
     chooser = chooser_of(model, stopping="sampled", parallel_mass=1.0)
-    for steps in traces(model, with_length(model, prompt, chooser), chooser):
+    for steps in traces(model, told_length(model, prompt, chooser), chooser):
         assert {slot for slot, _, _ in steps[0].inserts}.isdisjoint(closed)
         assert len(steps[0].inserts) <= 2
 
@@ -295,7 +297,7 @@ def test_a_round_never_overshoots_the_words_or_tokens_allowed(model, bounds):
     prompt = prompt_of(model, requests * 10)
     for settings in MECHANISMS:
         chooser = chooser_of(model, stopping="sampled", min_words=least, max_words=most, **settings)
-        state = with_length(model, prompt, chooser)
+        state = told_length(model, prompt, chooser)
         state = model.family.start(state) if isinstance(state, Prompt) else state
         for _ in range(18):
             state = model.family.advance(state, model.family.propose(state, chooser))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from small_models import KINDS, batch_of, offers, prompt_of, small_model
 
-from insnet.decoding import rerank
+from insnet.decoding import rerank, write
 from insnet.decoding.config import CANDIDATE_CHOICES as CHOICES
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.job import Job
@@ -27,9 +27,10 @@ def model(request):
 
 
 def written(model, keywords, seeds, **settings):
-    """What the scribe writes with each seed."""
+    """What the scribe writes with each seed; its lengths are rehearsed with the first."""
     job = model.job(seed=0, **settings)
     request = job.bounded(Request(required_words(keywords)))
+    [request] = model.scribe.rehearse([request], seeds[:1], job.config)
     return model.scribe.write([request] * len(seeds), seeds, job.config)
 
 
@@ -41,8 +42,8 @@ def candidate_seeds(seed, count):
 
 
 def slow_bleu(own, other):
-    """Sentence BLEU-4 with one added to every count, counted by crossing out."""
-    product = 1.0
+    """Sentence BLEU-4 with a sum in place of the product, counted by crossing out."""
+    total = 0.0
     for size in (1, 2, 3, 4):
         mine = [own[i : i + size] for i in range(len(own) - size + 1)]
         left = [other[i : i + size] for i in range(len(other) - size + 1)]
@@ -51,9 +52,9 @@ def slow_bleu(own, other):
             if run in left:
                 left.remove(run)
                 found += 1
-        product *= (found + 1) / (len(mine) + 1)
+        total += found / max(len(mine), 1)
     brevity = 1.0 if len(own) >= len(other) else math.exp(1 - len(other) / max(len(own), 1))
-    return brevity * product**0.25
+    return brevity * total / 4
 
 
 def test_agreement_is_the_mean_bleu_against_the_others(model):
@@ -161,6 +162,29 @@ def test_a_left_to_right_model_keeps_the_text_with_most_required_words(choice):
         assert held[texts.index(result.text)] == max(held)
         changed += min(held) < max(held)
     assert changed
+
+
+def test_candidates_share_the_rehearsals_of_their_text(model, monkeypatch):
+    rehearsed_rows = []
+    plain = write.rehearsed
+
+    def spy(family, prompt, chooser):
+        rehearsed_rows.extend(prompt.seeds.tolist())
+        return plain(family, prompt, chooser)
+
+    monkeypatch.setattr(write, "rehearsed", spy)
+    options = {"seed": 3, "stopping": "rehearsed", "rehearsals": 2, "length_slack": 0.0, "max_tokens": 30}
+    model.generate_batch(LISTS, candidates=4, **options)
+    once = len(rehearsed_rows)
+    assert once == (0 if model.family.is_told_its_length else len(LISTS))
+    job = model.job(**options)
+    requests = [job.bounded(Request(required_words(keywords))) for keywords in LISTS]
+    told = model.scribe.rehearse(requests, [3] * len(LISTS), job.config, batch_size=1)
+    assert told == model.scribe.rehearse(requests, [3] * len(LISTS), job.config)
+    if once:
+        assert len(rehearsed_rows) == 3 * once
+        texts = model.scribe.write(told * 2, [3] * len(LISTS) + [4] * len(LISTS), job.config)
+        assert [text.inserted for text in texts] == [request.insertions for request in told] * 2
 
 
 def test_one_candidate_changes_nothing(model):

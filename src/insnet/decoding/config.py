@@ -43,7 +43,7 @@ class GenerationConfig:
     stop_threshold: float = 0.5
     """For `threshold` and `cumulative`; 0.5 is the paper's reading."""
     rehearsals: int = 8
-    """Untruncated samples behind a rehearsed length."""
+    """Untruncated samples behind a rehearsed length, which all candidates of a text share."""
     count_quantile: float = 0.5
     """Which quantile of the count head's distribution a counted length is, or of the rehearsals a rehearsed one; 0.5 is
     the median."""

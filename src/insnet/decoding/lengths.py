@@ -17,8 +17,8 @@ from insnet.randomness import mix, uniform
 _REHEARSAL_NOISE, _COUNT_NOISE = 301, 302
 
 
-def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
-    """The prompt with each row's number of insertions set to a quantile of its rehearsals' numbers, and some slack."""
+def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Tensor:
+    """A number of insertions (B,) for each row of a prompt: a quantile of its rehearsals' numbers."""
     times = chooser.config.rehearsals
     rows = len(prompt.seeds)
     repeated = repeat_rows(prompt, times)  # row r's rehearsals stand together
@@ -27,8 +27,12 @@ def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Prompt:
     inserted = torch.zeros(rows * times, dtype=torch.int64, device=prompt.seeds.device)
     for step in decode(family, repeated, Chooser(chooser.config.untruncated(), chooser.lexicon)):
         inserted[step.row] += step.edits.puts().sum(dim=1)
-    wanted = inserted.view(rows, times).double().quantile(chooser.config.length_quantile, dim=1)
-    return replace(prompt, constraints=_of_length(prompt.constraints, wanted.round().long(), chooser))
+    return inserted.view(rows, times).double().quantile(chooser.config.length_quantile, dim=1).round().long()
+
+
+def with_length(prompt: Prompt, insertions: Tensor, chooser: Chooser) -> Prompt:
+    """The prompt of texts that end after so many insertions (B,), or a little earlier or later."""
+    return replace(prompt, constraints=_of_length(prompt.constraints, insertions, chooser))
 
 
 @torch.no_grad()

@@ -35,6 +35,8 @@ class Request:
     max_tokens: int = 256
     banned: tuple[str, ...] = ()
     """Words and phrases that must not be written."""
+    insertions: int | None = None
+    """After how many insertions the text should end, if that was found out beforehand."""
 
     def phrases(self) -> list[str]:
         """The required stretches as text."""
@@ -120,7 +122,7 @@ def prompt_of_requests(
         min_words=torch.tensor([request.min_words for request in requests]),
         max_words=torch.tensor([request.max_words for request in requests]),
         max_tokens=torch.tensor([request.max_tokens for request in requests]),
-        insertions=torch.full((len(requests),), Constraints.FREE),
+        insertions=torch.tensor([Constraints.FREE if r.insertions is None else r.insertions for r in requests]),
         slack=torch.zeros(len(requests), dtype=torch.int64),
         word_correction=torch.tensor([_correction(r, t, on_cpu) for r, t in zip(requests, pieces, strict=True)]),
         forbidden=_forbidden([request.banned for request in requests], tokenizer),

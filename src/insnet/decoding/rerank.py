@@ -83,21 +83,24 @@ def _in_deviations(values: Sequence[float]) -> list[float]:
 
 
 def agreement(texts: Sequence[str]) -> list[float]:
-    """How much each text has in common with the others on average: minimum-Bayes-risk choice for BLEU.
+    """How much of each text the others have, too, on average: the share of its runs of one, of two, three and four
+    words, less what it is too short. Minimum-Bayes-risk choice for a BLEU that takes the mean of the four shares, not
+    their product, which for a single text says little but whether it has four words in common with another.
 
     >>> [round(score, 2) for score in agreement(["a cat sat", "a cat sat down", "the dog ran"])]
-    [0.58, 0.49, 0.39]
+    [0.27, 0.24, 0.0]
     """
     if len(texts) < 2:
         return [0.0] * len(texts)
     words = [text.lower().split() for text in texts]
     length = torch.tensor([len(own) for own in words], dtype=torch.float64)
-    score = (1 - length[None, :] / length[:, None].clamp_min(1)).clamp_max(0)  # (N, N): brevity of [own, other]
+    brevity = (1 - length[None, :] / length[:, None].clamp_min(1)).clamp_max(0).exp()  # (N, N): of [own, other]
+    shares = torch.zeros_like(brevity)
     for size in range(1, _LONGEST_RUN + 1):
         runs = _runs_as_sets(words, size)
-        precision = (runs @ runs.T + 1) / (runs.sum(dim=1, keepdim=True) + 1)  # so that short texts have a score too
-        score = score + precision.log() / _LONGEST_RUN
-    return ((score.exp().sum(dim=1) - score.diagonal().exp()) / (len(texts) - 1)).tolist()
+        shares += runs @ runs.T / runs.sum(dim=1, keepdim=True).clamp_min(1)
+    score = brevity * shares / _LONGEST_RUN
+    return ((score.sum(dim=1) - score.diagonal()) / (len(texts) - 1)).tolist()
 
 
 def _runs_as_sets(texts: Sequence[Sequence[str]], size: int) -> Tensor:

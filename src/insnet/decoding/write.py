@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
-from insnet.decoding.lengths import counted, rehearsed
+from insnet.decoding.lengths import counted, rehearsed, with_length
 from insnet.decoding.loop import decode
 from insnet.decoding.request import Request, prompt_of_requests
 from insnet.decoding.trace import Recorder, Replay, TraceStep
@@ -66,18 +66,34 @@ class Scribe:
     ) -> list[Written]:
         """One text for each request; long requests share batches with long ones, which saves padding."""
         written: dict[int, Written] = {}
-        for rows in _batches([sum(len(text) for text in request.phrases()) for request in requests], batch_size):
+        for rows in _batches([_size(request) for request in requests], batch_size):
             texts = self._write_batch([requests[row] for row in rows], [seeds[row] for row in rows], config)
             written.update(zip(rows, texts, strict=True))
             if on_written:
                 on_written(len(rows))
         return [written[index] for index in range(len(requests))]
 
+    def rehearse(
+        self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig, *, batch_size: int = 64
+    ) -> list[Request]:
+        """The requests with their lengths, if these are to be rehearsed and were not yet: all texts that are written
+        for a request can so share its rehearsals."""
+        told = list(requests)
+        if config.stopping != "rehearsed" or self.family.is_told_its_length:
+            return told
+        untold = [index for index, request in enumerate(requests) if request.insertions is None]
+        for places in _batches([_size(requests[index]) for index in untold], max(batch_size // config.rehearsals, 1)):
+            rows = [untold[place] for place in places]
+            prompt = self._seeded_prompt([requests[row] for row in rows], [seeds[row] for row in rows], config)
+            for row, count in zip(rows, rehearsed(self.family, prompt, self._chooser(config)).tolist(), strict=True):
+                told[row] = replace(requests[row], insertions=count)
+        return told
+
     def stream(self, request: Request, seed: int, config: GenerationConfig) -> Iterator[tuple[TraceStep, str]]:
         """Each step of one text as it is made, with the text after it."""
         start, recorder = self._prompt([request], [seed], config)
         replay = self._start(start, 0, request)
-        for step in decode(self.family, start, Chooser(config, self.lexicon)):
+        for step in decode(self.family, start, self._chooser(config)):
             recorder.add(step)
             newest = recorder.steps_of_row[0][-1]
             replay.apply(newest)
@@ -101,7 +117,7 @@ class Scribe:
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
     ) -> list[Written]:
         start, recorder = self._prompt(requests, seeds, config)
-        for step in decode(self.family, start, Chooser(config, self.lexicon)):
+        for step in decode(self.family, start, self._chooser(config)):
             recorder.add(step)
         rows = zip(requests, recorder.steps_of_row, strict=True)
         return [
@@ -112,14 +128,21 @@ class Scribe:
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
     ) -> tuple[Prompt | State, Recorder]:
         """Where to start from: a state if the length was asked of one, which saves encoding the prompt twice."""
-        own_seeds = [seed_of_request(*pair) for pair in zip(requests, seeds, strict=True)]
-        prompt = self.prompt(requests, own_seeds, config)
+        requests = self.rehearse(requests, seeds, config, batch_size=len(requests) * config.rehearsals)
+        prompt = self._seeded_prompt(requests, seeds, config)
         start: Prompt | State = prompt
         if config.stopping == "counted" or self.family.is_told_its_length:
-            start = counted(self.family, prompt, Chooser(config, self.lexicon))
+            start = counted(self.family, prompt, self._chooser(config))
         elif config.stopping == "rehearsed":
-            start = rehearsed(self.family, prompt, Chooser(config, self.lexicon))
+            start = with_length(prompt, prompt.constraints.insertions, self._chooser(config))
         return start, Recorder.of(prompt)
+
+    def _seeded_prompt(self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig) -> Prompt:
+        own_seeds = [seed_of_request(*pair) for pair in zip(requests, seeds, strict=True)]
+        return self.prompt(requests, own_seeds, config)
+
+    def _chooser(self, config: GenerationConfig) -> Chooser:
+        return Chooser(config, self.lexicon)
 
     def _start(self, given: Prompt | State, row: int, request: Request) -> Replay:
         """The text before the first step: what was given, or nothing if the family plans instead of keeping."""
@@ -142,6 +165,11 @@ def seed_of_request(request: Request, seed: int) -> int:
     """The seed of a row: noise shared by all texts of a call would make them alike, word by word."""
     phrases = "\n".join(request.phrases()).encode("utf-8", "surrogatepass")
     return int(mix(_REQUEST_NOISE, seed, zlib.crc32(phrases)))
+
+
+def _size(request: Request) -> int:
+    """How many characters are required."""
+    return sum(map(len, request.phrases()))
 
 
 def _batches(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
