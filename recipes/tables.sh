@@ -16,15 +16,15 @@ batch=${BATCH:-1536}        # texts at a time; six processes of so many fill 140
 change=${CHANGE:-}          # what all recipes have changed, as in "train.compile=false"
 more=${MORE:-}              # further options of the benchmarks
 
-# Of what was tried on valid (settings_muon_yelp.json, settings_muon_news.json) the best, or between the two best; those of
-# Plan-and-Write are still to be chosen.
+# Of what was tried on valid the best, or between the two best; those of Plan-and-Write on Yelp are still to be chosen.
 of_16="candidates=16 candidate_choice=consensus"
-yelp_one_by_one="$of_16 count_quantile=0.53 temperature=1.28 final_temperature=0.5 repetition_penalty=1.3"
-yelp_parallel="parallel_mass=0.76 $of_16 count_quantile=0.53 temperature=1.05 repetition_penalty=1.2 revise=1 revise_share=0.25"
-yelp_plan_and_write="$of_16 rehearsals=3 temperature=0.8"
-news_one_by_one="$of_16 count_quantile=0.64 temperature=1.2 final_temperature=0.4 revise=1 revise_share=0.2"
-news_parallel="parallel_mass=0.82 $of_16 count_quantile=0.64 temperature=0.8 revise=1 revise_share=0.2"
-news_plan_and_write="$of_16 rehearsals=3 temperature=0.8"
+of_32="candidates=32 candidate_choice=consensus"
+yelp_one_by_one="$of_32 count_quantile=0.47 temperature=1.41 final_temperature=0.5 repetition_penalty=1.4"
+yelp_parallel="parallel_mass=0.76 $of_16 count_quantile=0.505 temperature=1.06 repetition_penalty=1.3 revise=1 revise_share=0.25"
+yelp_plan_and_write="$of_32 temperature=0.9 repetition_penalty=1.2"
+news_one_by_one="$of_16 count_quantile=0.64 temperature=1.3 final_temperature=0.4 revise=1 revise_share=0.2"
+news_parallel="parallel_mass=0.81 $of_16 count_quantile=0.64 temperature=0.84 revise=1 revise_share=0.2"
+news_plan_and_write="$of_16 temperature=0.75"
 
 learn() {
     local out=$1 ends=$((SECONDS + $2)) set
