@@ -9,7 +9,7 @@ export PYTHONPATH=src PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
 python=${PYTHON:-python3}
 both=${BOTH:-6.7}           # minutes of a model of both sets, ours and Plan-and-Write's,
 each=${EACH:-6.9}           # of one set, two models at a time,
-stop=${STOP:-2.2}           # and of a binary stop head, with which ours is decoded as in the paper
+stop=${STOP:-1.5}           # and of a binary stop head, with which ours is decoded as in the paper, one at a time
 sets=${SETS:-yelp news}
 seeds=${SEEDS:-0 1 2}
 batch=${BATCH:-1536}        # texts at a time; six processes of so many fill 140 GB
@@ -35,11 +35,11 @@ learn() {
     step "$out/both" "$both" "recipes/both_layered.toml $change" "recipes/both_plan_and_write.toml $change"
     for set in $sets; do
         step "$out/$set" "$each" "recipes/${set}_layered.toml@both_layered $change" \
-            "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" \
-            "recipes/${set}_threshold.toml@${set}_layered:$stop $change" &
+            "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" &
         processes+=($!)
     done
     wait_for_all
+    for set in $sets; do step "$out/${set}_stop" "$stop" "recipes/${set}_threshold.toml@${set}_layered $change"; done
 }
 
 processes=()
