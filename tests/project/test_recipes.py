@@ -82,9 +82,12 @@ def test_the_script_of_the_main_table_names_recipes_that_exist_and_settings_that
     recipes = re.findall(r"recipes/(\S+?\.toml)", script)
     named = [name.replace("${set}", data) for name in recipes for data in ("yelp", "news")]
     assert len(recipes) == 5 and all((RECIPES / name).is_file() for name in named)
-    ways = re.findall(r'^(?:yelp|news)_\w+="(.*)"$', script, flags=re.MULTILINE)
-    shared = re.search(r'^of_16="(.*)"$', script, flags=re.MULTILINE)
-    assert len(ways) == 6 and shared
-    for text in ways:
-        (settings,) = read_settings(text.replace("$of_16", shared[1]))
-        assert GenerationConfig.of(settings).candidates == 16
+    ways = dict(re.findall(r'^((?:yelp|news)_\w+)="(.*)"$', script, flags=re.MULTILINE))
+    shared = dict(re.findall(r'^(of_\d+)="(.*)"$', script, flags=re.MULTILINE))
+    candidates = {}
+    for name, text in ways.items():
+        (settings,) = read_settings(re.sub(r"\$(of_\d+)", lambda found: shared[found[1]], text))
+        candidates[name] = GenerationConfig.of(settings).candidates
+    assert len(ways) == 6 and min(candidates.values()) == 16
+    for data in ("yelp", "news"):  # the rival gets as many as ours
+        assert candidates[f"{data}_plan_and_write"] == candidates[f"{data}_one_by_one"]
