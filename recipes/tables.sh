@@ -16,7 +16,7 @@ batch=${BATCH:-1536}        # texts at a time; six processes of so many fill 140
 change=${CHANGE:-}          # what all recipes have changed, as in "train.compile=false"
 more=${MORE:-}              # further options of the benchmarks
 
-# Of what was tried on valid the best, or between the two best; those of Plan-and-Write on Yelp are still to be chosen.
+# Chosen by what was tried on valid, near the best of it (docs/lab-notebook.md); Plan-and-Write's on Yelp are a guess so far.
 of_16="candidates=16 candidate_choice=consensus"
 of_32="candidates=32 candidate_choice=consensus"
 yelp_one_by_one="$of_32 count_quantile=0.47 temperature=1.41 final_temperature=0.5 repetition_penalty=1.4"
