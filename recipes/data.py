@@ -1,4 +1,5 @@
-"""The recipes' text, made from raw corpora: data/general, data/wikipedia, data/tune; data/yelp, data/news, data/both.
+"""The recipes' text, made from raw corpora: data/general, data/wikipedia, data/tune; data/yelp, data/news, data/both,
+data/encyclopedia.
 
     python recipes/data.py CORPORA
 
@@ -13,6 +14,7 @@ sentence, drawn with YAKE.
 
 import lzma
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from insnet.text.keywords import draw_keyword_lists
 REPORT, VALID, TUNE = slice(0, 1000), slice(1000, 3000), slice(3000, 3400)
 COMMON_VOICE_VALID = 150
 KEYWORDS = 4
+ENCYCLOPEDIA = 120_000
 
 
 def general(corpora: Path) -> None:
@@ -36,6 +39,13 @@ def general(corpora: Path) -> None:
         write(f"{name}/valid", valid[part])
         lists = draw_keyword_lists(valid[part], method="yake", k=KEYWORDS)
         write(f"{name}/valid.keywords", [" ".join(keywords) for keywords in lists])
+    encyclopedia(train, valid[VALID])
+
+
+def encyclopedia(train: list[str], valid: list[str]) -> None:
+    """Wikipedia sentences in the form of the reviews, for the question whether to learn from them first."""
+    for split, lines in (("train", train[:ENCYCLOPEDIA]), ("valid", valid)):
+        write(f"encyclopedia/{split}", [" ".join(re.findall(r"\w+|[^\w\s]", line.lower())) for line in lines])
 
 
 def yelp(corpora: Path) -> None:

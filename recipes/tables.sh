@@ -8,7 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PYTHONPATH=src PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
 python=${PYTHON:-python3}
 both=${BOTH:-6.7}           # minutes of a model of both sets, ours and Plan-and-Write's,
-each=${EACH:-6.9}           # of one set, two models at a time,
+each=${EACH:-6.9}           # of one set, two models at a time: Plan-and-Write, which learns by heart at once, stops after
+last=${LAST:-1.5}           # so many,
 stop=${STOP:-1.5}           # and of a binary stop head, with which ours is decoded as in the paper, one at a time
 sets=${SETS:-yelp news}
 seeds=${SEEDS:-0 1 2}
@@ -35,7 +36,7 @@ learn() {
     step "$out/both" "$both" "recipes/both_layered.toml $change" "recipes/both_plan_and_write.toml $change"
     for set in $sets; do
         step "$out/$set" "$each" "recipes/${set}_layered.toml@both_layered $change" \
-            "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" &
+            "recipes/${set}_plan_and_write.toml@both_plan_and_write:$last $change" &
         processes+=($!)
     done
     wait_for_all

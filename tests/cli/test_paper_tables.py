@@ -65,6 +65,33 @@ def test_quality_is_one_command(insnet, runs, data, tmp_path):
     assert not any(reference in kept for reference in read_task(data, "test").references)
 
 
+def test_a_baseline_that_comes_later_is_as_if_it_had_been_there(insnet, runs, data, tmp_path):
+    path = tmp_path / "quality_tour.json"
+    options = ["--data", data, "--device", "cpu"]
+    write = ["benchmark", "quality", runs["full"], *options, "--limit", 4, "--seeds", "3,4", "--output", path]
+    insnet(*write, "--baseline", runs["baseline"], "--baseline-settings", "top_k=2")
+    at_once, texts = json.loads(path.read_text()), tmp_path / "quality_tour.ar.outputs.txt"
+    texts_at_once = texts.read_text()
+    texts.unlink()
+    insnet(*write)
+    before = json.loads(path.read_text())
+    later = ["benchmark", "baseline", path, runs["baseline"], *options, "--settings", "top_k=2"]
+    ended, after = insnet(*later), json.loads(path.read_text())
+    assert ended.code == 0 and "ar_bleu2" not in before["headline"]
+    assert after["headline"] == at_once["headline"] and texts.read_text() == texts_at_once
+    assert ended.json_lines()[0]["headline"].items() <= after["headline"].items()
+    assert at_once["ar"].items() <= after["ar"].items() and "benchmark baseline" in after["ar"]["command"]
+    assert {name: after[name] for name in before if name != "headline"} == {
+        name: before[name] for name in before if name != "headline"
+    }
+    again = insnet(*later[:-1], "top_k=1"), json.loads(path.read_text())
+    assert again[1]["ar"]["settings"]["top_k"] == 1 and again[1]["headline"].keys() == after["headline"].keys()
+    (tmp_path / "quality_tour.outputs.txt").write_text("the cat sat.\n" * 4)
+    refused = insnet(*later)
+    assert refused.code == 1 and "give its own texts and data" in refused.err
+    assert json.loads(path.read_text()) == again[1], "nothing is lost"
+
+
 def test_the_papers_decoding_is_left_out_aloud_or_refused(insnet, runs, data):
     options = ["--data", data, "--limit", 2, "--seeds", "0", "--device", "cpu"]
     ended = insnet("benchmark", "quality", runs["told"], *options)

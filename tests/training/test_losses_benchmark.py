@@ -51,6 +51,15 @@ def test_fewer_sentences_can_be_measured(recipe, tmp_path):
     assert measure(tmp_path / "run", limit=3)[0]["valid_loss"] != measure(tmp_path / "run")[0]["valid_loss"]
 
 
+def test_models_that_were_given_different_words_are_compared_on_the_same(recipe_path, tmp_path):
+    plain, bare = load_recipe(recipe_path), load_recipe(recipe_path, ["given.none=1.0", "given.fraction=0.0"])
+    assert plain.given != bare.given
+    train(bare, output=tmp_path / "run", on_event=lambda event: None)
+    own, other = measure(tmp_path / "run")[0], measure(tmp_path / "run", plain)[0]
+    assert own == measure(tmp_path / "run", bare)[0]
+    assert own["valid_loss"] != other["valid_loss"]
+
+
 def test_a_text_prepared_for_another_tokenizer_is_refused(recipe_path, tmp_path):
     train(load_recipe(recipe_path), output=tmp_path / "run", on_event=lambda event: None)
     (tmp_path / "corpus" / "train.txt").write_text("the cat sees another animal .\n" * 40)

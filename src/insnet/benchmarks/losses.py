@@ -40,15 +40,21 @@ ROUNDINGS: dict[str, Callable[[Mapping[str, Tensor]], Weights]] = {"bf16": bf16,
 
 
 def measure(
-    folder: str | Path, *, rounded: bool = False, taus: Sequence[float] = (), limit: int | None = None
+    folder: str | Path,
+    recipe: Recipe | None = None,
+    *,
+    rounded: bool = False,
+    taus: Sequence[float] = (),
+    limit: int | None = None,
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """The headline (valid_loss, valid_token, ...) and all losses behind it; if `rounded`, int8_minus_bf16, too, and for
     every tolerance of `taus` how many layers it makes of an insertion (layers_per_insertion_tau_3, ...).
 
-    The text is the valid split that the model's recipe names, prepared; given words and orders are always the same.
+    The text is the valid split that the model's recipe names, prepared, or another `recipe`: models that learned
+    from different given words are compared by what one of them is given. Given words and orders are always the same.
     """
     folder = Path(folder)
-    recipe = load_recipe(folder / RECIPE_FILE)
+    recipe = recipe or load_recipe(folder / RECIPE_FILE)
     if Tokenizer.load(folder).fingerprint != load_prepared(recipe).tokenizer.fingerprint:
         raise ValueError(
             f"{recipe.data.prepared} was prepared with another tokenizer than {folder} has: prepare it again"

@@ -14,7 +14,7 @@ from insnet.cli.insertion_order import insertion_order
 from insnet.cli.learning_curve import learning_curve
 from insnet.cli.losses import losses
 from insnet.cli.models import models
-from insnet.cli.paper_tables import ablation, dinic, judge, quality
+from insnet.cli.paper_tables import ablation, baseline, dinic, judge, quality
 from insnet.cli.parallel import parallel_speed, spectrum
 from insnet.cli.score import score
 from insnet.cli.settings import settings
@@ -44,6 +44,7 @@ app.command()(train)
 app.command()(finetune)
 app.command()(evaluate)
 benchmark.command()(ablation)
+benchmark.command()(baseline)
 benchmark.command()(dinic)
 benchmark.command()(insertion_order)
 benchmark.command()(judge)

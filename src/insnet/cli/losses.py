@@ -1,5 +1,6 @@
 """`insnet benchmark losses`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,9 @@ def losses(
     model: Annotated[str, typer.Argument(help="A model by name or folder, with its recipe.")],
     rounded: Annotated[bool, typer.Option("--rounded", help="Also with weights rounded to bf16 and to int8.")] = False,
     tau: Annotated[str, typer.Option(metavar="A,B,...", help="Also in layers of these tolerances.")] = "",
+    recipe: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Measure on this recipe's text and given words, not its own.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many sentences.")] = None,
     output: ResultOption = None,
 ) -> None:
@@ -20,11 +24,11 @@ def losses(
     from insnet.training.recipe import load_recipe
 
     folder = find(model)
-    recipe = load_recipe(folder / RECIPE_FILE)
+    of_valid = load_recipe(recipe or folder / RECIPE_FILE)
     sentences = "" if limit is None else f", the first {limit}"
     report(
-        f"{recipe.data.folder}/valid{sentences}",
-        recipe.train.seed,
+        f"{of_valid.data.folder}/valid{sentences}",
+        of_valid.train.seed,
         output,
-        *measure(folder, rounded=rounded, taus=tolerances(tau), limit=limit),
+        *measure(folder, of_valid, rounded=rounded, taus=tolerances(tau), limit=limit),
     )

@@ -1,4 +1,4 @@
-"""`insnet benchmark quality`, `ablation`, `dinic` and `judge`: entries of the paper's tables from trained models."""
+"""`insnet benchmark quality`, `baseline`, `ablation`, `dinic`, `judge`: entries of the paper's tables from models."""
 
 import shlex
 import sys
@@ -73,6 +73,38 @@ def quality(
     with terminal.progress_bar("generating", total=_texts(to_measure, task, all_seeds)) as bar:
         found = measure(to_measure, task, Drawing(all_seeds, batch_size, keep, bar.advance), judge)
     _report(task, all_seeds, output, *found, main="")
+
+
+def baseline(
+    result: Annotated[Path, typer.Argument(metavar="FILE.json", help="What quality has written.")],
+    model: Annotated[str, typer.Argument(metavar="RUN", help="A left-to-right model (Plan-and-Write).")],
+    data: DataOption,
+    settings: SettingsOption = "",
+    keywords_per_line: KeywordsOption = 7,
+    batch_size: options.BatchSizeOption = 64,
+    keep: KeepOption = None,
+    device: options.DeviceOption = options.Device.auto,
+) -> None:
+    """Add a left-to-right model to a results file that was measured without one, on the same texts and seeds.
+
+    insnet benchmark baseline benchmarks/results/quality_yelp.json runs/yelp_plan_and_write --data data/yelp
+    """
+    chosen = _one_setting(settings)
+    from insnet.benchmarks.baseline import add_baseline
+    from insnet.benchmarks.decodings import Decoding
+    from insnet.benchmarks.drawing import Drawing
+    from insnet.files import read_json_object
+    from insnet.shelf import load
+
+    written = read_json_object(result)
+    task = _task_of(written, data, keywords_per_line)
+    seeds = written.get("seeds", [])
+    way = Decoding(load(model, device=device), chosen)
+    with terminal.progress_bar("generating", total=_texts({"": way}, task, seeds)) as bar:
+        drawing = Drawing(seeds, batch_size, keep, bar.advance)
+        found = add_baseline(result, way, task, drawing, command=_command())
+    terminal.note(f"written: {result}")
+    terminal.print_json({"headline": found})
 
 
 def ablation(
@@ -185,16 +217,26 @@ def judge(
     """
     from insnet.benchmarks.judged import add_perplexities
     from insnet.benchmarks.timing import place
-    from insnet.evaluate import read_task
     from insnet.evaluation.judge import load_judge
     from insnet.files import read_json_object
 
-    written = read_json_object(result)
-    task = read_task(data, written.get("split", "test"), limit=written.get("sentences"))
+    task = _task_of(read_json_object(result), data)
     judging = load_judge(judge_folder, device=place(device))
-    found = add_perplexities(result, task, judging, command=shlex.join(["insnet", *sys.argv[1:]]))
+    found = add_perplexities(result, task, judging, command=_command())
     terminal.note(f"written: {result}")
     terminal.print_json({"headline": found})
+
+
+def _task_of(written: Mapping[str, Any], data: Path, keywords_per_line: int = 7) -> "Task":
+    """What a results file was measured on."""
+    from insnet.evaluate import read_task
+
+    limit = written.get("sentences")
+    return read_task(data, written.get("split", "test"), limit=limit, keywords_per_line=keywords_per_line)
+
+
+def _command() -> str:
+    return shlex.join(["insnet", *sys.argv[1:]])
 
 
 def _one_setting(text: str) -> dict[str, Any]:
