@@ -61,7 +61,12 @@ def test_what_is_decoded_as_in_the_paper_differs_in_its_stop_head_alone(name: st
 @pytest.mark.parametrize("name", ["both", "yelp", "news"])
 def test_what_is_compared_has_the_same_text_size_and_budget(name: str) -> None:
     ours, theirs = recipe(f"{name}_layered"), recipe(f"{name}_plan_and_write")
-    assert (theirs.data, theirs.tokenizer, theirs.train) == (ours.data, ours.tokenizer, ours.train)
+    assert (theirs.data, theirs.tokenizer) == (ours.data, ours.tokenizer)
+    if name == "both":
+        assert theirs.train == ours.train
+    else:  # it learns a set by heart at once, and is at its best after a few updates at a falling rate
+        assert theirs.train.updates * theirs.train.token_budget < ours.train.updates * ours.train.token_budget
+        assert (theirs.train.length_shares, theirs.train.optimizer) == (ours.train.length_shares, ours.train.optimizer)
     assert replace(theirs.given, fraction=ours.given.fraction) == ours.given
     sizes = [asdict(each.model.for_vocabulary(20000)) for each in (ours, theirs)]
     assert all(sizes[0][key] == sizes[1][key] for key in ("width", "heads", "dropout"))
