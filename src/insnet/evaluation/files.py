@@ -6,8 +6,35 @@ from pathlib import Path
 
 
 def json_text(values: object) -> str:
-    """Values as indented JSON; not-a-number and infinity, which JSON does not have, are a ValueError."""
-    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """Values as indented JSON, rows of a table a line each; not-a-number and infinity, which JSON does not have, are a
+    ValueError.
+
+    >>> print(json_text({"rows": [{"update": 1, "loss": 2.5}, {"update": 2, "loss": 2.25}]}), end="")
+    {
+      "rows": [
+        {"update": 1, "loss": 2.5},
+        {"update": 2, "loss": 2.25}
+      ]
+    }
+    """
+    return _indented(values, "") + "\n"
+
+
+def _indented(value: object, indent: str, *, is_row: bool = False) -> str:
+    inner = indent + "  "
+    nested = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(nested, list | tuple) or not nested or (is_row and not any(map(_has_entries, nested))):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if isinstance(value, dict):
+        entries = [f"{json.dumps(name, ensure_ascii=False)}: {_indented(each, inner)}" for name, each in value.items()]
+    else:
+        entries = [_indented(each, inner, is_row=True) for each in nested]
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    return f"{first}\n{inner}" + f",\n{inner}".join(entries) + f"\n{indent}{last}"
+
+
+def _has_entries(value: object) -> bool:
+    return isinstance(value, dict | list | tuple)
 
 
 def one_a_line(texts: Iterable[str]) -> str:
