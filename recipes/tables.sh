@@ -3,6 +3,9 @@
 #   recipes/tables.sh learn OUT SECONDS   there: models of both sets, then of each, as far as SECONDS go; again to go on
 #   recipes/tables.sh draw OUT SPLIT      there, from models in runs/: all texts, three seeds, into OUT/kept.tar.xz
 #   recipes/tables.sh measure SPLIT       here, with the same models and what was kept in runs/kept: results files, judged
+#   recipes/tables.sh rival OUT           there: Plan-and-Write alone, trained, and measured beside results files of ours
+#   recipes/tables.sh base OUT            there: the paper's size, trained and measured
+#   recipes/tables.sh spectrum OUT        there, from models in runs/: one for each tolerance, trained and measured
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PYTHONPATH=src PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
@@ -10,22 +13,26 @@ python=${PYTHON:-python3}
 both=${BOTH:-6.7}           # minutes of a model of both sets, ours and Plan-and-Write's,
 each=${EACH:-6.9}           # of one set, two models at a time: Plan-and-Write, which learns by heart at once, stops after
 last=${LAST:-1.5}           # so many,
-stop=${STOP:-1.5}           # and of a binary stop head, with which ours is decoded as in the paper, one at a time
+stop=${STOP:-1.5}           # and of a binary stop head, with which ours is decoded as in the paper, one at a time;
+base=${BASE:-4.2}           # at the paper's size, of both sets,
+base_each=${BASE_EACH:-1.4} # and of each; and
+tau=${TAU:-0.8}             # of a tolerance, all at a time
 sets=${SETS:-yelp news}
 seeds=${SEEDS:-0 1 2}
 batch=${BATCH:-1536}        # texts at a time; six processes of so many fill 140 GB
 change=${CHANGE:-}          # what all recipes have changed, as in "train.compile=false"
 more=${MORE:-}              # further options of the benchmarks
 
-# Chosen by what was tried on valid, near the best of it (docs/lab-notebook.md); Plan-and-Write's on Yelp are a guess so far.
+# Chosen by what was tried on valid, near the best of it (docs/lab-notebook.md).
 of_16="candidates=16 candidate_choice=consensus"
 of_32="candidates=32 candidate_choice=consensus"
 yelp_one_by_one="$of_32 count_quantile=0.47 temperature=1.41 final_temperature=0.5 repetition_penalty=1.4"
 yelp_parallel="parallel_mass=0.76 $of_16 count_quantile=0.505 temperature=1.06 repetition_penalty=1.3 revise=1 revise_share=0.25"
-yelp_plan_and_write="$of_32 temperature=0.9 repetition_penalty=1.2"
+yelp_plan_and_write="$of_32 count_quantile=0.27 temperature=0.93 repetition_penalty=1.2"
 news_one_by_one="$of_16 count_quantile=0.64 temperature=1.3 final_temperature=0.4 revise=1 revise_share=0.2"
 news_parallel="parallel_mass=0.81 $of_16 count_quantile=0.64 temperature=0.84 revise=1 revise_share=0.2"
-news_plan_and_write="$of_16 temperature=0.75"
+news_plan_and_write="$of_16 count_quantile=0.38 temperature=0.77"
+base_settings="stopping=rehearsed rehearsals=3" # the paper's but for the end, beside the paper's own
 
 learn() {
     local out=$1 ends=$((SECONDS + $2)) set
@@ -47,6 +54,7 @@ processes=()
 wait_for_all() { # and fail if one of them did
     local process failed=
     for process in "${processes[@]}"; do wait "$process" || failed=yes; done
+    processes=()
     [ -z "$failed" ]
 }
 
@@ -81,6 +89,80 @@ draw() { # a seed's sequential texts are found by the second command
     [ -z "$failed" ] || { echo "error: not all texts were drawn: runs/kept/*.log tell why; draw again to go on" >&2 && exit 1; }
 }
 
+rival() { # as learn and draw, for it alone
+    local out=$1 set seed
+    train "$out" "$both" "recipes/both_plan_and_write.toml $change"
+    for set in $sets; do
+        train "$out/$set" "$last" "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" &
+        processes+=($!)
+    done
+    wait_for_all
+    for set in $sets; do
+        local settings=${set}_plan_and_write
+        texts "$set" "runs/${set}_plan_and_write" "${!settings}"
+        insnet baseline "benchmarks/results/quality_$set.json" "runs/${set}_plan_and_write" --settings "${!settings}" \
+            --data "data/$set" --batch-size "$batch" --keep runs/kept
+    done
+    tar cJf "$out/results.tar.xz" benchmarks/results/quality_*
+}
+
+base() {
+    local out=$1 set
+    train "$out" "$base" "recipes/both_base.toml $change"
+    for set in $sets; do train "$out" "$base_each" "recipes/${set}_base.toml@both_base $change"; done
+    for set in $sets; do
+        texts "$set" "runs/${set}_base" "$base_settings"
+        insnet quality "runs/${set}_base" --settings "$base_settings" --data "data/$set" --split test --seeds "${seeds// /,}" \
+            --batch-size "$batch" --keep runs/kept $more --output "benchmarks/results/base_$set.json"
+    done
+    tar cJf "$out/results.tar.xz" benchmarks/results/base_*
+}
+
+spectrum() { # what compiling would take is longer than these few updates
+    local out=$1 set name
+    local ways=(--settings parallel_mass=0.5/0.7/0.9 --settings uniform)
+    declare -A tau_of=([3]=3.0 [1]=1.0 [03]=0.3 [none]=-inf)
+    for set in $sets; do
+        for name in "${!tau_of[@]}"; do
+            train "$out/$name" "$tau" "${set}_tau$name=recipes/${set}_layered.toml@${set}_layered objective.tau=[${tau_of[$name]}] \
+                train.learning_rate=1e-3 train.warmup_updates=10 train.compile=false train.token_budget=16384 $change" &
+            processes+=($!)
+        done
+        wait_for_all
+        local models=(--tau "10=runs/${set}_layered" --tau "3=runs/${set}_tau3" --tau "1=runs/${set}_tau1"
+            --tau "0.3=runs/${set}_tau03" --tau "-inf=runs/${set}_taunone")
+        local how=(--data "data/$set" --split test --batch-size "$batch" --keep runs/kept $more)
+        for seed in $seeds; do
+            insnet spectrum "runs/${set}_layered" "${ways[@]}" "${how[@]}" --seeds "$seed" >/dev/null &
+            processes+=($!)
+            insnet spectrum "${models[@]}" "${how[@]}" --seeds "$seed" >/dev/null &
+            processes+=($!)
+        done
+        wait_for_all
+        insnet spectrum "runs/${set}_layered" "${ways[@]}" "${models[@]}" "${how[@]}" --seeds "${seeds// /,}" --paper "$set" \
+            --plot "docs/figures/spectrum_$set.svg" --output "benchmarks/results/spectrum_$set.json"
+    done
+    tar cJf "$out/results.tar.xz" benchmarks/results/spectrum_* docs/figures/spectrum_*
+}
+
+train() { # OUT MINUTES JOB...
+    WEIGHTS=none EVALUATE=none recipes/gpu.sh run "$@"
+}
+
+insnet() { # a benchmark; several at a time share cores and memory
+    OMP_NUM_THREADS=1 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "$python" -m insnet benchmark "$@"
+}
+
+texts() { # SET MODEL SETTINGS: of all seeds at a time, on test, to be found in runs/kept
+    local seed
+    for seed in $seeds; do
+        insnet quality "$2" --settings "$3" --data "data/$1" --split test --seeds "$seed" --batch-size "$batch" \
+            --keep runs/kept $more >/dev/null &
+        processes+=($!)
+    done
+    wait_for_all
+}
+
 measure() {
     local set all=${seeds// /,}
     for set in $sets; do
@@ -90,6 +172,6 @@ measure() {
 }
 
 case "${1:-}" in
-    learn | draw | measure) "$@" ;;
-    *) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+    learn | draw | measure | rival | base | spectrum) "$@" ;;
+    *) sed -n '2,8s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
 esac

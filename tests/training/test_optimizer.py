@@ -6,6 +6,7 @@ from small_models import small_model
 from torch import nn
 
 from insnet.families import FAMILIES
+from insnet.training.muon import Muon
 from insnet.training.optimizer import make_optimizers
 
 
@@ -61,3 +62,26 @@ def test_a_step_of_muon_is_as_long_in_every_direction_and_as_large_as_one_of_ada
     lengths = torch.linalg.svdvals(step) / (0.2 * 48**0.5)
     assert lengths.min() > 0.6 and lengths.max() < 1.3  # Newton-Schulz stops short of exactly 1
     assert float(step.square().mean().sqrt()) == pytest.approx(0.2, rel=0.2)  # of its entries; AdamW's are 0.2 to 0.4
+
+
+def test_matrices_that_are_moved_together_go_where_torch_moves_them_one_by_one():
+    """Wide, tall and square ones, several of a shape, one without a gradient: only rounding to bfloat16 differs."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(24, 48), (48, 24), (24, 24), (24, 48), (24, 48), (24, 24), (7, 5)]
+    start = [torch.randn(shape, generator=generator) for shape in shapes]
+    ours, theirs = ([nn.Parameter(matrix.clone()) for matrix in start] for _ in range(2))
+    options = {"lr": 0.05, "weight_decay": 0.1}
+    optimizers = [Muon(ours, **options), torch.optim.Muon(theirs, adjust_lr_fn="match_rms_adamw", **options)]
+    for _ in range(4):
+        for number, (mine, twin) in enumerate(zip(ours, theirs, strict=True)):
+            gradient = torch.randn(mine.shape, generator=generator)
+            mine.grad, twin.grad = (None, None) if number == 4 else (gradient, gradient.clone())
+        for optimizer in optimizers:
+            optimizer.step()
+    for before, mine, twin in zip(start, ours, theirs, strict=True):
+        assert (mine - twin).norm() <= 0.02 * (twin - before).norm()
+    assert torch.equal(ours[4], start[4])
+    states = [optimizer.state_dict()["state"] for optimizer in optimizers]
+    assert states[0].keys() == states[1].keys()
+    for number, state in states[0].items():
+        torch.testing.assert_close(state, states[1][number])

@@ -20,12 +20,13 @@ from torch import Tensor, nn
 from insnet.families.storage import WEIGHTS_FILE, check_tensors, load_weights, read_tensors, write_tensors
 from insnet.files import read_json_object, write_atomically
 from insnet.training.average import WeightAverage
+from insnet.training.muon import Muon
 
 _FORMAT = "insnet-checkpoint-1"
 _OPTIMIZER_FILE, _AVERAGE_FILE, _STATE_FILE = "optimizer.safetensors", "average.safetensors", "state.json"
 _MOMENTS: Mapping[type[torch.optim.Optimizer], tuple[str, ...]] = {
     torch.optim.AdamW: ("exp_avg", "exp_avg_sq", "step"),
-    torch.optim.Muon: ("momentum_buffer",),
+    Muon: ("momentum_buffer",),
 }
 _NUMBERS = ("step",)  # moments that are one number, not of their parameter's shape
 _PREFIX, _PARTIAL = "step-", ".partial-"

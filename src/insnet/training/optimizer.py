@@ -10,6 +10,8 @@ from typing import Literal
 import torch
 from torch import nn
 
+from insnet.training.muon import Muon
+
 OptimizerName = Literal["adamw", "muon"]
 
 
@@ -24,14 +26,7 @@ def make_optimizers(
     kept = [value for key, value in rest.items() if value.dim() < 2 or key.endswith("bias")]
     optimizers: list[torch.optim.Optimizer] = []
     if inner:
-        optimizers.append(
-            torch.optim.Muon(
-                list(inner.values()),
-                lr=learning_rate,
-                weight_decay=weight_decay,
-                adjust_lr_fn="match_rms_adamw",
-            )
-        )
+        optimizers.append(Muon(list(inner.values()), lr=learning_rate, weight_decay=weight_decay))
     if rest:
         groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
         is_on_gpu = all(parameter.is_cuda for parameter in model.parameters())
