@@ -90,7 +90,7 @@ draw() { # a seed's sequential texts are found by the second command
 }
 
 rival() { # as learn and draw, for it alone
-    local out=$1 set seed
+    local out=$1 set
     train "$out" "$both" "recipes/both_plan_and_write.toml $change"
     for set in $sets; do
         train "$out/$set" "$last" "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" &
@@ -100,6 +100,10 @@ rival() { # as learn and draw, for it alone
     for set in $sets; do
         local settings=${set}_plan_and_write
         texts "$set" "runs/${set}_plan_and_write" "${!settings}"
+    done
+    wait_for_all
+    for set in $sets; do
+        settings=${set}_plan_and_write
         insnet baseline "benchmarks/results/quality_$set.json" "runs/${set}_plan_and_write" --settings "${!settings}" \
             --data "data/$set" --batch-size "$batch" --keep runs/kept
     done
@@ -110,8 +114,9 @@ base() {
     local out=$1 set
     train "$out" "$base" "recipes/both_base.toml $change"
     for set in $sets; do train "$out" "$base_each" "recipes/${set}_base.toml@both_base $change"; done
+    for set in $sets; do texts "$set" "runs/${set}_base" "$base_settings"; done
+    wait_for_all
     for set in $sets; do
-        texts "$set" "runs/${set}_base" "$base_settings"
         insnet quality "runs/${set}_base" --settings "$base_settings" --data "data/$set" --split test --seeds "${seeds// /,}" \
             --batch-size "$batch" --keep runs/kept $more --output "benchmarks/results/base_$set.json"
     done
@@ -153,14 +158,13 @@ insnet() { # a benchmark; several at a time share cores and memory
     OMP_NUM_THREADS=1 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "$python" -m insnet benchmark "$@"
 }
 
-texts() { # SET MODEL SETTINGS: of all seeds at a time, on test, to be found in runs/kept
+texts() { # SET MODEL SETTINGS: on test, a process for each seed, to be found in runs/kept
     local seed
     for seed in $seeds; do
         insnet quality "$2" --settings "$3" --data "data/$1" --split test --seeds "$seed" --batch-size "$batch" \
             --keep runs/kept $more >/dev/null &
         processes+=($!)
     done
-    wait_for_all
 }
 
 measure() {
