@@ -1,6 +1,5 @@
 """A left-to-right baseline for a results file of `insnet benchmark quality` that was measured without one."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 from insnet.benchmarks.decodings import SCORES, Decoding, draw
@@ -10,7 +9,7 @@ from insnet.benchmarks.quality import BASELINE
 from insnet.benchmarks.spectrum import write_texts
 from insnet.evaluate import Task
 from insnet.evaluation.files import json_text
-from insnet.evaluation.results import commit, hardware, without_machine_paths
+from insnet.evaluation.results import provenance, without_machine_paths
 from insnet.files import read_json_object, write_atomically
 
 
@@ -27,13 +26,7 @@ def add_baseline(path: Path, baseline: Decoding, task: Task, drawing: Drawing, *
     found = drawn.scores(SCORES, f"{BASELINE}_{{}}")
     kept = {name: value for name, value in result["headline"].items() if not name.startswith(f"{BASELINE}_")}
     result["headline"] = kept | found
-    result[BASELINE] = {
-        **drawn.detail(),
-        "command": command,
-        "commit": commit(),
-        "hardware": hardware(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    result[BASELINE] = drawn.detail() | provenance(command)
     write_texts({BASELINE: drawn.texts}, path)
     write_atomically(path, json_text(without_machine_paths(result)))
     return found

@@ -5,14 +5,13 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from insnet.evaluate import Task, decoding_settings, model_name
-from insnet.evaluation.results import commit, hardware
+from insnet.evaluation.results import provenance
 from insnet.files import write_atomically
 from insnet.model import Model, Result
 
@@ -78,10 +77,7 @@ class Drawing:
             if self.on_written is not None:
                 self.on_written(len(found.texts))
             return found
-        drawn = TextsOfSeed(
-            self._write(model, task, settings, seed),
-            {"commit": commit(), "hardware": hardware(), "date": datetime.now(UTC).isoformat(timespec="seconds")},
-        )
+        drawn = TextsOfSeed(self._write(model, task, settings, seed), provenance())
         folder.mkdir(parents=True, exist_ok=True)
         rows = [drawn.made, *map(asdict, drawn.texts)]
         write_atomically(path, "".join(f"{json.dumps(row)}\n" for row in rows))

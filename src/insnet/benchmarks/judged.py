@@ -1,7 +1,6 @@
 """Perplexities for a results file whose texts were written where there is no judge: it reads the texts beside it."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from insnet.evaluate import Task
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.files import json_text, outputs_path
 from insnet.evaluation.judge import Judge
-from insnet.evaluation.results import commit, hardware, without_machine_paths
+from insnet.evaluation.results import provenance, without_machine_paths
 from insnet.files import read_json_object, write_atomically
 
 _TOLERANCE = 1e-6  # of a BLEU that is counted again
@@ -25,14 +24,7 @@ def add_perplexities(path: Path, task: Task, judge: Judge, *, command: str) -> d
     found = {_figure(name): judge.perplexity(lines).perplexity for name, lines in texts.items()}
     found["judge_ppl_reference"] = judge.perplexity(task.references).perplexity
     result["headline"] |= found
-    result["judged"] = {
-        "judge": judge.name,
-        "seeds": result["seeds"][:1],
-        "command": command,
-        "commit": commit(),
-        "hardware": hardware(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    result["judged"] = {"judge": judge.name, "seeds": result["seeds"][:1], **provenance(command)}
     write_atomically(path, json_text(without_machine_paths(result)))
     return found
 

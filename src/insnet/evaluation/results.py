@@ -37,10 +37,7 @@ def write_result(
         raise ValueError(f"a result file is a JSON file, but {path.name!r} does not end in .json")
     _check_headline(headline)
     result: dict[str, object] = {
-        "command": command if isinstance(command, str) else shlex.join(command),
-        "commit": commit(),
-        "hardware": hardware(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **provenance(command if isinstance(command, str) else shlex.join(command)),
         "seeds": list(seeds),
         "data": data,
         "headline": dict(headline),
@@ -53,6 +50,13 @@ def write_result(
         write_atomically(outputs_path(path), one_a_line(outputs))
     write_atomically(path, text)
     return path
+
+
+def provenance(command: str = "") -> dict[str, str]:
+    """By which command, if there is one to tell, commit and hardware something is measured, and when: now."""
+    told = {"command": command} if command else {}
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return told | {"commit": commit(), "hardware": hardware(), "date": date}
 
 
 def commit() -> str:
