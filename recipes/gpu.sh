@@ -41,6 +41,8 @@ parcel() { # NAME, and what tar is to pack; dot files are what somebody left hal
 unpack() { # each parcel once, and again if it has changed
     local parcel stamp
     mkdir -p runs/.parcels
+    exec {lock}>runs/.parcels/.lock
+    flock "$lock" # one command at a time
     for parcel in parcels/*.tar.xz; do
         stamp=runs/.parcels/$(basename "$parcel")
         if [ -e "$parcel" ] && ! cmp -s "$stamp" <(cksum <"$parcel"); then
@@ -48,6 +50,7 @@ unpack() { # each parcel once, and again if it has changed
             cksum <"$parcel" >"$stamp"
         fi
     done
+    exec {lock}>&-
 }
 
 run() {

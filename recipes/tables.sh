@@ -3,7 +3,8 @@
 #   recipes/tables.sh learn OUT SECONDS   there: models of both sets, then of each, as far as SECONDS go; again to go on
 #   recipes/tables.sh draw OUT SPLIT      there, from models in runs/: all texts, three seeds, into OUT/kept.tar.xz
 #   recipes/tables.sh measure SPLIT       here, with the same models and what was kept in runs/kept: results files, judged
-#   recipes/tables.sh rival OUT           there: Plan-and-Write alone, trained, and measured beside results files of ours
+#   recipes/tables.sh rival OUT           there: Plan-and-Write alone, trained; what it writes of valid with many settings
+#   recipes/tables.sh beside OUT          there, after rival: what it writes of test, beside results files of ours
 #   recipes/tables.sh base OUT            there: the paper's size, trained and measured
 #   recipes/tables.sh spectrum OUT        there, from models in runs/: one for each tolerance, trained and measured
 set -euo pipefail
@@ -14,9 +15,10 @@ both=${BOTH:-6.7}           # minutes of a model of both sets, ours and Plan-and
 each=${EACH:-6.9}           # of one set, two models at a time: Plan-and-Write, which learns by heart at once, stops after
 last=${LAST:-1.5}           # so many,
 stop=${STOP:-1.5}           # and of a binary stop head, with which ours is decoded as in the paper, one at a time;
-base=${BASE:-4.2}           # at the paper's size, of both sets,
-base_each=${BASE_EACH:-1.4} # and of each; and
+base=${BASE:-6.0}           # at the paper's size, of both sets,
+base_each=${BASE_EACH:-3.0} # and of each, both at a time; and
 tau=${TAU:-0.8}             # of a tolerance, all at a time
+start=${START:-layered}     # what the tolerances start from: SET_$start
 sets=${SETS:-yelp news}
 seeds=${SEEDS:-0 1 2}
 batch=${BATCH:-1536}        # texts at a time; six processes of so many fill 140 GB
@@ -32,6 +34,20 @@ yelp_plan_and_write="$of_32 count_quantile=0.27 temperature=0.93 repetition_pena
 news_one_by_one="$of_16 count_quantile=0.64 temperature=1.3 final_temperature=0.4 revise=1 revise_share=0.2"
 news_parallel="parallel_mass=0.81 $of_16 count_quantile=0.64 temperature=0.84 revise=1 revise_share=0.2"
 news_plan_and_write="$of_16 count_quantile=0.38 temperature=0.77"
+yelp_plan_and_write=${YELP_PLAN_AND_WRITE:-$yelp_plan_and_write} # once valid has told
+news_plan_and_write=${NEWS_PLAN_AND_WRITE:-$news_plan_and_write}
+yelp_tries=("$of_32 count_quantile=0.14/0.18/0.22 temperature=0.93 repetition_penalty=1.2"
+    "$of_32 count_quantile=0.18 temperature=0.85/1.0 repetition_penalty=1.2"
+    "$of_32 count_quantile=0.18 temperature=0.85/0.93/1.0 repetition_penalty=1.4"
+    "$of_32 count_quantile=0.18 temperature=0.93"
+    "$of_32 count_quantile=0.18 temperature=1.1 final_temperature=0.7 repetition_penalty=1.2"
+    "$of_32 count_quantile=0.18 temperature=1.0 min_p=0.02 repetition_penalty=1.2")
+news_tries=("$of_16 count_quantile=0.3/0.34/0.38 temperature=0.77"
+    "$of_16 count_quantile=0.34 temperature=0.7/0.84/0.92"
+    "$of_16 count_quantile=0.34 temperature=0.7/0.77/0.84 repetition_penalty=1.2"
+    "$of_16 count_quantile=0.34 temperature=1.0 final_temperature=0.5"
+    "$of_16 count_quantile=0.34 temperature=0.95 min_p=0.02")
+tried=${TRIED:-250}                 # texts of valid
 base_settings="stopping=rehearsed rehearsals=3" # the paper's but for the end, beside the paper's own
 
 learn() {
@@ -89,8 +105,8 @@ draw() { # a seed's sequential texts are found by the second command
     [ -z "$failed" ] || { echo "error: not all texts were drawn: runs/kept/*.log tell why; draw again to go on" >&2 && exit 1; }
 }
 
-rival() { # as learn and draw, for it alone
-    local out=$1 set
+rival() { # a process for each line of tries
+    local out=$1 set line lines
     train "$out" "$both" "recipes/both_plan_and_write.toml $change"
     for set in $sets; do
         train "$out/$set" "$last" "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" &
@@ -98,7 +114,31 @@ rival() { # as learn and draw, for it alone
     done
     wait_for_all
     for set in $sets; do
-        local settings=${set}_plan_and_write
+        lines=${set}_tries[@]
+        for line in "${!lines}"; do
+            try "$set" "$line" >/dev/null &
+            processes+=($!)
+        done
+    done
+    wait_for_all
+    for set in $sets; do
+        lines=${set}_tries[@]
+        output="benchmarks/results/settings_plan_and_write_$set.json" try "$set" "${!lines}"
+    done
+    tar cJf "$out/results.tar.xz" benchmarks/results/settings_plan_and_write_*
+}
+
+try() { # SET LINE...: on valid
+    local set=$1 line options=(--limit "$tried" --batch-size "$batch" --keep runs/kept ${output:+--output "$output"})
+    for line in "${@:2}"; do options+=(--try "$line"); done
+    insnet settings "runs/${set}_plan_and_write" --data "data/$set" "${options[@]}"
+}
+
+beside() {
+    local out=$1 set settings
+    mkdir -p "$out"
+    for set in $sets; do
+        settings=${set}_plan_and_write
         texts "$set" "runs/${set}_plan_and_write" "${!settings}"
     done
     wait_for_all
@@ -113,7 +153,11 @@ rival() { # as learn and draw, for it alone
 base() {
     local out=$1 set
     train "$out" "$base" "recipes/both_base.toml $change"
-    for set in $sets; do train "$out" "$base_each" "recipes/${set}_base.toml@both_base $change"; done
+    for set in $sets; do
+        train "$out/$set" "$base_each" "recipes/${set}_base.toml@both_base $change" &
+        processes+=($!)
+    done
+    wait_for_all
     for set in $sets; do texts "$set" "runs/${set}_base" "$base_settings"; done
     wait_for_all
     for set in $sets; do
@@ -129,22 +173,22 @@ spectrum() { # what compiling would take is longer than these few updates
     declare -A tau_of=([3]=3.0 [1]=1.0 [03]=0.3 [none]=-inf)
     for set in $sets; do
         for name in "${!tau_of[@]}"; do
-            train "$out/$name" "$tau" "${set}_tau$name=recipes/${set}_layered.toml@${set}_layered objective.tau=[${tau_of[$name]}] \
+            train "$out/$name" "$tau" "${set}_tau$name=recipes/${set}_$start.toml@${set}_$start objective.tau=[${tau_of[$name]}] \
                 train.learning_rate=1e-3 train.warmup_updates=10 train.compile=false train.token_budget=16384 $change" &
             processes+=($!)
         done
         wait_for_all
-        local models=(--tau "10=runs/${set}_layered" --tau "3=runs/${set}_tau3" --tau "1=runs/${set}_tau1"
+        local models=(--tau "10=runs/${set}_$start" --tau "3=runs/${set}_tau3" --tau "1=runs/${set}_tau1"
             --tau "0.3=runs/${set}_tau03" --tau "-inf=runs/${set}_taunone")
         local how=(--data "data/$set" --split test --batch-size "$batch" --keep runs/kept $more)
         for seed in $seeds; do
-            insnet spectrum "runs/${set}_layered" "${ways[@]}" "${how[@]}" --seeds "$seed" >/dev/null &
+            insnet spectrum "runs/${set}_$start" "${ways[@]}" "${how[@]}" --seeds "$seed" >/dev/null &
             processes+=($!)
             insnet spectrum "${models[@]}" "${how[@]}" --seeds "$seed" >/dev/null &
             processes+=($!)
         done
         wait_for_all
-        insnet spectrum "runs/${set}_layered" "${ways[@]}" "${models[@]}" "${how[@]}" --seeds "${seeds// /,}" --paper "$set" \
+        insnet spectrum "runs/${set}_$start" "${ways[@]}" "${models[@]}" "${how[@]}" --seeds "${seeds// /,}" --paper "$set" \
             --plot "docs/figures/spectrum_$set.svg" --output "benchmarks/results/spectrum_$set.json"
     done
     tar cJf "$out/results.tar.xz" benchmarks/results/spectrum_* docs/figures/spectrum_*
@@ -154,8 +198,8 @@ train() { # OUT MINUTES JOB...
     WEIGHTS=none EVALUATE=none recipes/gpu.sh run "$@"
 }
 
-insnet() { # a benchmark; several at a time share cores and memory
-    OMP_NUM_THREADS=1 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "$python" -m insnet benchmark "$@"
+insnet() { # a benchmark; several at a time share cores and memory, and with MPS give way to what learns
+    OMP_NUM_THREADS=1 CUDA_MPS_CLIENT_PRIORITY=1 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "$python" -m insnet benchmark "$@"
 }
 
 texts() { # SET MODEL SETTINGS: on test, a process for each seed, to be found in runs/kept
@@ -176,6 +220,6 @@ measure() {
 }
 
 case "${1:-}" in
-    learn | draw | measure | rival | base | spectrum) "$@" ;;
-    *) sed -n '2,8s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+    learn | draw | measure | rival | beside | base | spectrum) "$@" ;;
+    *) sed -n '2,9s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
 esac

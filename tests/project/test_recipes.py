@@ -85,14 +85,22 @@ def test_an_ablation_changes_one_switch_of_the_papers_model(ablation: str) -> No
 def test_the_script_of_the_main_table_names_recipes_that_exist_and_settings_that_are_known() -> None:
     script = (RECIPES / "tables.sh").read_text(encoding="utf-8")
     recipes = re.findall(r"recipes/(\S+?\.toml)", script)
-    named = [name.replace("${set}", data) for name in recipes for data in ("yelp", "news")]
-    assert len(set(recipes)) == 7 and all((RECIPES / name).is_file() for name in named)
+    named = [name.replace("${set}", data).replace("$start", "layered") for name in recipes for data in ("yelp", "news")]
+    assert len(set(recipes)) == 8 and all((RECIPES / name).is_file() for name in named)
     ways = dict(re.findall(r'^((?:yelp|news)_\w+)="(.*)"$', script, flags=re.MULTILINE))
     shared = dict(re.findall(r'^(of_\d+)="(.*)"$', script, flags=re.MULTILINE))
     candidates = {}
+
+    def read(text: str) -> list[GenerationConfig]:
+        settings = read_settings(re.sub(r"\$(of_\d+)", lambda found: shared[found[1]], text))
+        return [GenerationConfig.of(each) for each in settings]
+
     for name, text in ways.items():
-        (settings,) = read_settings(re.sub(r"\$(of_\d+)", lambda found: shared[found[1]], text))
-        candidates[name] = GenerationConfig.of(settings).candidates
+        (config,) = read(text)
+        candidates[name] = config.candidates
     assert len(ways) == 6 and min(candidates.values()) == 16
-    for data in ("yelp", "news"):  # the rival gets as many as ours
+    for data in ("yelp", "news"):  # the rival gets as many as ours, and many tries
         assert candidates[f"{data}_plan_and_write"] == candidates[f"{data}_one_by_one"]
+        lines = re.search(rf"^{data}_tries=\((.*?)\)$", script, flags=re.MULTILINE | re.DOTALL)
+        tries = [config for line in re.findall(r'"(.+?)"', lines[1] if lines else "") for config in read(line)]
+        assert len(tries) == 11 and {each.candidates for each in tries} == {candidates[f"{data}_one_by_one"]}
