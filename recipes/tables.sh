@@ -30,10 +30,10 @@ of_16="candidates=16 candidate_choice=consensus"
 of_32="candidates=32 candidate_choice=consensus"
 yelp_one_by_one="$of_32 count_quantile=0.47 temperature=1.41 final_temperature=0.5 repetition_penalty=1.4"
 yelp_parallel="parallel_mass=0.76 $of_16 count_quantile=0.505 temperature=1.06 repetition_penalty=1.3 revise=1 revise_share=0.25"
-yelp_plan_and_write="$of_32 count_quantile=0.27 temperature=0.93 repetition_penalty=1.2"
+yelp_plan_and_write="$of_32 count_quantile=0.18 temperature=0.93 repetition_penalty=1.2"
 news_one_by_one="$of_16 count_quantile=0.64 temperature=1.3 final_temperature=0.4 revise=1 revise_share=0.2"
 news_parallel="parallel_mass=0.81 $of_16 count_quantile=0.64 temperature=0.84 revise=1 revise_share=0.2"
-news_plan_and_write="$of_16 count_quantile=0.38 temperature=0.77"
+news_plan_and_write="$of_16 count_quantile=0.34 temperature=0.7 repetition_penalty=1.2"
 yelp_plan_and_write=${YELP_PLAN_AND_WRITE:-$yelp_plan_and_write} # once valid has told
 news_plan_and_write=${NEWS_PLAN_AND_WRITE:-$news_plan_and_write}
 yelp_tries=("$of_32 count_quantile=0.14/0.18/0.22 temperature=0.93 repetition_penalty=1.2"

@@ -44,7 +44,7 @@ def measure(run: str | Path, *, windows: int = 100) -> tuple[dict[str, float], d
         "largest_rise": max([0.0, *rises]),
         **_movements(valid),
     }
-    return headline, {"model": _shape(Path(run)), "windows": smooth, "valid": valid}
+    return headline, {"model": _shape(Path(run)), "windows": _rounded(smooth), "valid": _rounded(valid)}
 
 
 def measure_together(runs: Sequence[str | Path], *, windows: int = 100) -> tuple[dict[str, float], dict[str, Any]]:
@@ -79,6 +79,14 @@ def in_windows(lines: Sequence[Mapping[str, float]], windows: int) -> list[Row]:
     pieces = [lines[start : start + size] for start in range(0, len(lines), size)]
     pieces = pieces if len(pieces) == 1 or len(pieces[-1]) == size else pieces[:-1]  # half a window is noisier
     return [{**_means(piece), "update": piece[-1]["update"], "tokens": piece[-1]["tokens"]} for piece in pieces]
+
+
+def _rounded(lines: Sequence[Mapping[str, float]]) -> list[Row]:
+    """Six digits of every figure: more than a curve shows, and half of the bytes of a results file."""
+    return [
+        {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in line.items()}
+        for line in lines
+    ]
 
 
 def draw(detail: Mapping[str, Any], path: str | Path) -> None:
