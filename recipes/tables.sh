@@ -13,7 +13,7 @@ export PYTHONPATH=src PYTHONUNBUFFERED=1 TOKENIZERS_PARALLELISM=false
 python=${PYTHON:-python3}
 both=${BOTH:-6.7}           # minutes of a model of both sets, ours and Plan-and-Write's,
 each=${EACH:-6.9}           # of one set, two models at a time: Plan-and-Write, which learns by heart at once, stops after
-last=${LAST:-1.5}           # so many,
+last=${LAST:-1.1}           # so many,
 stop=${STOP:-1.5}           # and of a binary stop head, with which ours is decoded as in the paper, one at a time;
 base=${BASE:-6.0}           # at the paper's size, of both sets,
 base_each=${BASE_EACH:-3.0} # and of each, both at a time; and
@@ -108,11 +108,7 @@ draw() { # a seed's sequential texts are found by the second command
 rival() { # a process for each line of tries
     local out=$1 set line lines
     train "$out" "$both" "recipes/both_plan_and_write.toml $change"
-    for set in $sets; do
-        train "$out/$set" "$last" "recipes/${set}_plan_and_write.toml@both_plan_and_write $change" &
-        processes+=($!)
-    done
-    wait_for_all
+    train_each "$out" "$last" recipes/SET_plan_and_write.toml@both_plan_and_write
     for set in $sets; do
         lines=${set}_tries[@]
         for line in "${!lines}"; do
@@ -153,11 +149,7 @@ beside() {
 base() {
     local out=$1 set
     train "$out" "$base" "recipes/both_base.toml $change"
-    for set in $sets; do
-        train "$out/$set" "$base_each" "recipes/${set}_base.toml@both_base $change" &
-        processes+=($!)
-    done
-    wait_for_all
+    train_each "$out" "$base_each" recipes/SET_base.toml@both_base
     for set in $sets; do texts "$set" "runs/${set}_base" "$base_settings"; done
     wait_for_all
     for set in $sets; do
@@ -196,6 +188,15 @@ spectrum() { # what compiling would take is longer than these few updates
 
 train() { # OUT MINUTES JOB...
     WEIGHTS=none EVALUATE=none recipes/gpu.sh run "$@"
+}
+
+train_each() { # OUT MINUTES JOB: on every SET, all at a time
+    local set
+    for set in $sets; do
+        train "$1/$set" "$2" "${3//SET/$set} $change" &
+        processes+=($!)
+    done
+    wait_for_all
 }
 
 insnet() { # a benchmark; several at a time share cores and memory, and with MPS give way to what learns

@@ -85,8 +85,12 @@ def test_an_ablation_changes_one_switch_of_the_papers_model(ablation: str) -> No
 def test_the_script_of_the_main_table_names_recipes_that_exist_and_settings_that_are_known() -> None:
     script = (RECIPES / "tables.sh").read_text(encoding="utf-8")
     recipes = re.findall(r"recipes/(\S+?\.toml)", script)
-    named = [name.replace("${set}", data).replace("$start", "layered") for name in recipes for data in ("yelp", "news")]
-    assert len(set(recipes)) == 8 and all((RECIPES / name).is_file() for name in named)
+    named = [
+        re.sub(r"\$\{set\}|SET", data, name).replace("$start", "layered")
+        for name in recipes
+        for data in ("yelp", "news")
+    ]
+    assert len(set(recipes)) == 9 and all((RECIPES / name).is_file() for name in named)
     ways = dict(re.findall(r'^((?:yelp|news)_\w+)="(.*)"$', script, flags=re.MULTILINE))
     shared = dict(re.findall(r'^(of_\d+)="(.*)"$', script, flags=re.MULTILINE))
     candidates = {}
