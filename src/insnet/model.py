@@ -125,8 +125,8 @@ class Model:
         Options: `seed`; `length=(least, most)` in words; `banned` words; `any_order=True` to let the keywords come in
         whatever order reads best; `accept`, a function that says of a finished text whether it will do: what it refuses
         is drawn anew, `attempts` times in all, and never returned; `mode="parallel"` to insert several words a step;
-        `batch_size`; `on_written`, called with the number of texts done; and every field of GenerationConfig by its
-        name.
+        `batch_size`; `on_written`, called with the number of texts done; and every setting of insnet.decoding.config
+        by its name.
         """
         job = self.job(**options)
         return self._answer([Request(required_words(keywords)) for keywords in keyword_lists], [job.seed], job)
@@ -141,16 +141,16 @@ class Model:
         for name in job.choices():
             raise ValueError(f"{name} chooses among finished texts: it cannot be streamed; use generate")
         request = job.bounded(Request(required_words(keywords)))
-        for step, text in self.scribe.stream(request, job.seed, job.config):
+        for number, (step, text) in enumerate(self.scribe.stream(request, job.seed, job.config), start=1):
             if not step.is_last:
-                yield self._trace_entry(step, text)
+                yield self._trace_entry(number, step, text)
 
     def score(self, text: str, *, orders: int = 16, seed: int = 0) -> Score:
         """How likely the text is: a bound averaged over sampled insertion orders, exact for left-to-right models."""
         ids = self.tokenizer.encode(text)
         if not ids:
             raise ValueError("the text to score is empty; give at least one word")
-        is_exact = self.family.traits.exact_likelihood
+        is_exact = self.family.traits.likelihood == "exact"
         copies = 1 if is_exact else orders
         seeds = [int(mix(_SCORE_NOISE, seed, number)) for number in range(copies)]
         starts_word = self.scribe.lexicon.starts_word.cpu()
@@ -163,15 +163,15 @@ class Model:
     def job(self, **options: Any) -> Job:
         """What a call with these options asks of this model, checked."""
         job = Job.of(self.generation, **options)
-        if job.config.mode == "parallel" and not self.family.traits.inserts_in_layers:
+        if job.config.is_parallel and not self.family.traits.several_per_step:
             raise ValueError(
                 f"mode is 'parallel', but a model of the family {type(self.family).__name__} inserts one by one; "
                 "use 'sequential'"
             )
-        if job.config.revise and not self.family.traits.fills_blanks:
+        revise = job.config.selection.revise
+        if revise and not self.family.traits.fills_blanks:
             raise ValueError(
-                f"revise is {job.config.revise}, but a model of the family {type(self.family).__name__} only appends; "
-                "use 0"
+                f"revise is {revise}, but a model of the family {type(self.family).__name__} only appends; use 0"
             )
         return job
 
@@ -196,14 +196,14 @@ class Model:
         """One result for each pair of request and seed; pairs whose text is refused are tried with another seed."""
         missing = dict(enumerate((job.bounded(request), seed) for request in requests for seed in seeds))
         found: dict[int, Result] = {}
-        for attempt in range(1 if job.accept is None else job.attempts):
+        for attempt in range(job.attempts if job.may_refuse else 1):
             fresh = [(request, job.attempt_seed(seed, attempt)) for request, seed in missing.values()]
             drawn = self._draw(fresh, job if attempt == 0 else replace(job, on_written=None))
             found |= {number: result for number, result in zip(missing, drawn, strict=True) if result is not None}
             missing = {number: pair for number, pair in missing.items() if number not in found}
             if not missing:
                 return [found[number] for number in sorted(found)]
-        raise ValueError(_told_refusal([request for request, _ in missing.values()], job.attempts, len(found)))
+        raise ValueError(_refusal([request for request, _ in missing.values()], job, len(found)))
 
     def _draw(self, pairs: Sequence[tuple[Request, int]], job: Job) -> list[Result | None]:
         """The best text of each pair, among those of several orders and seeds, then revised; None if none was
@@ -222,7 +222,7 @@ class Model:
             )
         )
         groups = [
-            [[text for text in itertools.islice(written, len(order)) if job.accepts(text.text)] for order in orders]
+            [[text for text in itertools.islice(written, len(order)) if job.accepts(text)] for order in orders]
             for orders in drafts
         ]
         best = best_of_orders(self.scribe, groups, seeds, job.config)
@@ -236,9 +236,9 @@ class Model:
             keywords=written.request.phrases(),
             text=written.text,
             tokens=written.tokens,
-            steps=len(written.steps) - 1,  # the last one only stops
+            steps=written.rounds,
             log_prob=log_prob_of_steps(written.steps),
-            finished=written.inserted < written.request.max_tokens,
+            finished=written.finished,
             seed=seed,
             replay=partial(self._trace, written),
         )
@@ -246,39 +246,45 @@ class Model:
     def _trace(self, written: Written) -> list[dict[str, Any]]:
         """What was inserted and removed; a removed token is looked up in the text before its step."""
         entries, replay = [], written.start.after(())
-        for step in written.steps:
+        for number, step in enumerate((step for step in written.steps if not step.is_last), start=1):
             removed = [[place, self.tokenizer.piece(replay.tokens[place][0])] for place in step.deletes]
             replay.apply(step)
-            entries.append({**self._trace_entry(step, replay.text(self.tokenizer)), "delete": removed})
-        return entries[:-1]  # the last one only stops
+            entries.append({**self._trace_entry(number, step, replay.text(self.tokenizer)), "delete": removed})
+        return entries
 
-    def _trace_entry(self, step: TraceStep, text: str) -> dict[str, Any]:
+    def _trace_entry(self, number: int, step: TraceStep, text: str) -> dict[str, Any]:
         inserts = [[slot, self.tokenizer.piece(token), log_prob] for slot, token, log_prob in step.inserts]
-        return {"step": step.number, "insert": inserts, "delete": [], "text": text}
+        return {"step": number, "insert": inserts, "delete": [], "text": text}
 
 
 def _in_wholes(on_written: Callable[[int], None] | None, wholes: int, parts: int) -> Callable[[int], None] | None:
-    """What is to be called with parts that are done, if the other is to hear of wholes."""
+    """What to call with parts that are done, so that `on_written` receives wholes."""
     if on_written is None:
         return None
     done = 0
 
-    def hear(count: int) -> None:
+    def count_parts(count: int) -> None:
         nonlocal done
         before, done = done * wholes // parts, done + count
         on_written(done * wholes // parts - before)
 
-    return hear
+    return count_parts
 
 
-def _told_refusal(refused: Sequence[Request], attempts: int, accepted: int) -> str:
+def _refusal(refused: Sequence[Request], job: Job, accepted: int) -> str:
     """Why there is no answer, though some texts of the call may have been accepted."""
-    words = " ".join(refused[0].phrases())
+    words, bounds = " ".join(refused[0].phrases()), job.config.bounds
     whose = f"for {words!r}" if words else "without keywords"
     total = len(refused) + accepted
     several = f", and so it went for {len(refused)} of the {total} texts asked for" if total > 1 else ""
+    if job.accept is None:
+        asked = f"{bounds.min_words} to {bounds.max_words} words"
+        return (
+            f"none of {job.attempts} texts drawn {whose} had {asked}{several}; "
+            "allow other lengths, or ban fewer words"
+        )
     return (
-        f"accept refused all {attempts} texts drawn {whose}{several}; "
+        f"accept refused all {job.attempts} texts drawn {whose}{several}; "
         "loosen it, raise attempts or change the required words, which it sees too"
     )
 

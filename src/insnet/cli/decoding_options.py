@@ -1,55 +1,50 @@
-"""The decoding options of all commands that write texts: declared once, collected as `Model.generate` takes them."""
+"""The decoding options of all commands that write texts: the fields of insnet.decoding.config, with their docstrings."""
 
+import ast
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any
 
+import click
 import typer
 
-_PANEL = "Decoding (default: the model's own settings)"
+from insnet.decoding import config as settings
+
+_OWN_OPTION = {"min_words", "max_words", "mode"}  # --length and --mode say these
+_CHOICES = {"stopping": settings.STOPPING_RULES, "candidate_choice": settings.CANDIDATE_CHOICES}
 
 
-class Stopping(StrEnum):
-    """When a text ends; insnet.decoding.config says more."""
-
-    rehearsed = "rehearsed"
-    counted = "counted"
-    threshold = "threshold"
-    sampled = "sampled"
-    cumulative = "cumulative"
-
-
-class CandidateChoice(StrEnum):
-    """Which of several candidates is kept; insnet.decoding.config says more."""
-
-    consensus = "consensus"
-    likelihood = "likelihood"
-    both = "both"
+def docs_of_fields(table: type) -> dict[str, str]:
+    """The docstring under each field of a dataclass."""
+    body = ast.parse(inspect.getsource(table)).body[0].body  # type: ignore[attr-defined]
+    return {
+        field.target.id: inspect.cleandoc(doc.value.value)
+        for field, doc in zip(body, body[1:], strict=False)
+        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr)
+    }
 
 
-def _option(kind: type, text: str) -> Any:
-    return Annotated[kind | None, typer.Option(help=text, rich_help_panel=_PANEL)]
+def _options_of(table: type) -> dict[str, Any]:
+    docs = docs_of_fields(table)
+    panel = f"Decoding: {inspect.getdoc(table)} Left out, as the model's settings say."
+    options = {}
+    for field in dataclasses.fields(table):
+        if field.name not in _OWN_OPTION:
+            choice = {"click_type": click.Choice(_CHOICES[field.name])} if field.name in _CHOICES else {}
+            option = typer.Option(help=docs[field.name], rich_help_panel=panel, show_default=False, **choice)
+            options[field.name] = Annotated[type(field.default) | None, option]
+    return options
 
 
 DECODING_OPTIONS: dict[str, Any] = {
-    "temperature": _option(float, "Below 1 safer, above 1 wilder."),
-    "final_temperature": _option(float, "What the temperature falls to as the text becomes complete; 0 to stay."),
-    "top_k": _option(int, "Draw among the k likeliest tokens; 1 is greedy, 0 all."),
-    "top_p": _option(float, "Draw among the tokens that hold this share."),
-    "min_p": _option(float, "Draw among the tokens at least this share as likely as the best."),
-    "typical_p": _option(float, "Draw among the tokens of typical surprise that hold this share."),
-    "slot_mass": _option(float, "Draw among the slots that hold this share."),
-    "order": _option(str, "The order to insert in, of those the model has learned."),
-    "parallel_mass": _option(float, "With --mode parallel: fill the slots that hold this share."),
-    "rounds": _option(int, "Steps after which a text ends; 0 for no limit."),
-    "stopping": _option(Stopping, "How the end is found."),
-    "candidates": _option(int, "Write so many texts for one and keep the best."),
-    "candidate_choice": _option(CandidateChoice, "The best: what most others agree with, the likeliest, or both."),
-    "revise": _option(int, "Rounds that replace the least likely words."),
+    name: option
+    for table in dataclasses.fields(settings.GenerationConfig)
+    for name, option in _options_of(table.default_factory).items()  # type: ignore[arg-type]
 }
-"""By the field of GenerationConfig that each one sets."""
+"""By the setting that each one sets."""
 
 
 def takes_decoding_options(command: Callable[..., None]) -> Callable[..., None]:

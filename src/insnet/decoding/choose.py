@@ -1,8 +1,8 @@
-"""How a decoder decides: when to stop, which slots, which tokens.
+"""How a decoder chooses: when to stop, which slots, which tokens.
 
-All draws are functions of (the row's seed, its step, the purpose and, among several, the slot), so a row decides the
-same in any batch.
-Shapes: B rows, S slots, E insertions of a round, V vocabulary.
+All draws are functions of (the row's seed, its step, the purpose and, among several, the slot), so a row chooses the
+same in any batch. Nothing here asks the device for a number, unless several slots are filled in one step.
+Shapes: B rows, S slots, E insertions of a step, N chosen slots, V vocabulary.
 """
 
 import math
@@ -13,136 +13,154 @@ from torch import Tensor
 
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.rounds import Room, settle, slots_of_round
-from insnet.decoding.truncation import draw, keep_min_p, keep_top_mass, keep_typical, likeliest
+from insnet.decoding.truncation import draw, keep_min_p, keep_top_mass, likeliest
 from insnet.families.generator import State
-from insnet.insertion.canvas import INSERTED, Edits
+from insnet.families.offers import ChosenSlots
+from insnet.insertion.canvas import INSERTED, NOTHING
 from insnet.insertion.constraints import (
-    Constraints,
+    FREE,
     Lexicon,
-    allowed_tokens,
     completing_tokens,
     count_words,
+    empty_blanks,
     neighbours_of_slot,
     repeated_sequences,
 )
 from insnet.randomness import uniform
 
 _STOP_NOISE, _SLOT_NOISE, _TOKEN_NOISE = 201, 202, 203
+_LIKELIER_THAN_NOT = math.log(0.5)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Which rows (B,) end."""
+
+    ends: Tensor
+    is_cut: Tensor
+    """Only the limit on tokens ends the row."""
+    is_asked: Tensor
+    """The model's probability of ending, or of going on, was heeded; elsewhere a bound decided."""
 
 
 @dataclass(frozen=True)
 class Chooser:
-    """Decides by a generation config, within the constraints that the state carries."""
+    """Chooses by a generation config, within the limits that the state carries."""
 
     config: GenerationConfig
     lexicon: Lexicon
 
-    def stop(self, state: State, log_stop: Tensor) -> Tensor:
-        """True (B,) where the stopping rule and the bounds end the text."""
-        limits = state.constraints
-        wants = torch.where(
-            limits.insertions == Constraints.FREE,
-            self._stopping_rule(state, log_stop),
-            self._near_wanted(state, log_stop),
-        )
-        if self.config.rounds:
-            wants = wants | (state.step >= self.config.rounds)
-        words = count_words(state.canvas, self.lexicon, limits.word_correction)
-        may = (words >= limits.min_words) & ~_empty_blanks(state).any(dim=1)
-        return (wants & may) | (words >= limits.max_words) | (state.inserted >= limits.max_tokens)
+    def ending(self, state: State, log_stop: Tensor | None) -> Ending:
+        """What the stopping rule and the bounds say; without `log_stop` (B,), only a plan or a bound ends a row."""
+        limits = state.limits
+        wants = self._wants_to_stop(state, log_stop)
+        over = wants | (state.step >= self.config.rounds.rounds) if self.config.rounds.rounds else wants
+        words = self._words(state)
+        may = words >= limits.min_words
+        if limits.has_blanks:
+            may = may & ~empty_blanks(state.canvas, limits).any(dim=1)
+        ends = (over & may) | (words >= limits.max_words)
+        is_full = state.inserted >= limits.max_tokens
+        return Ending(ends | is_full, is_full & ~ends, is_asked=(ends | is_full) == wants)
 
-    def _stopping_rule(self, state: State, log_stop: Tensor) -> Tensor:
-        theta = self.config.stop_threshold
-        if self.config.stopping == "threshold":
-            return log_stop > math.log(theta)
-        if self.config.stopping == "cumulative":
-            log_go = torch.log1p(-log_stop.double().exp().clamp_max(1.0))
-            return state.log_survival + log_go < math.log(1 - theta)
-        return uniform(_STOP_NOISE, state.seeds, state.step) < log_stop.double().exp()
-
-    def _near_wanted(self, state: State, log_stop: Tensor) -> Tensor:
-        """True (B,) at the first good place to stop near the wanted number of insertions."""
-        wanted, slack = state.constraints.insertions, state.constraints.slack
-        earliest, latest = wanted - slack, wanted + slack
-        is_good_place = log_stop > math.log(self.config.stop_threshold)
-        return (state.inserted >= latest) | ((state.inserted >= earliest) & is_good_place)
+    def _wants_to_stop(self, state: State, log_stop: Tensor | None) -> Tensor:
+        """True (B,) near the planned number of insertions, at the first place that is good to stop at; where there is
+        no plan, by the stopping rule."""
+        wanted, slack = state.limits.insertions, state.limits.slack
+        if log_stop is None:
+            return (wanted != FREE) & (state.inserted >= wanted)
+        is_good_place = log_stop > _LIKELIER_THAN_NOT
+        near = (state.inserted >= wanted + slack) | ((state.inserted >= wanted - slack) & is_good_place)
+        if self.config.length.stopping == "sampled":
+            is_good_place = uniform(_STOP_NOISE, state.seeds, state.step) < log_stop.double().exp()
+        return torch.where(wanted == FREE, is_good_place, near)
 
     def slots(self, state: State, log_probs: Tensor) -> Tensor:
-        """The slots (B, E) to fill; blanks that must be filled come first."""
-        blanks = _empty_blanks(state)[:, : log_probs.shape[1]]
-        log_probs = log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
-        if self.is_parallel:
-            return slots_of_round(log_probs, self._room(state), self.config)
-        if self.config.slot_choice == "argmax":
-            return log_probs.argmax(dim=1, keepdim=True)
+        """The slots (B, E) to fill, from log-probabilities (B, S) over open slots; blanks that must be filled first.
+
+        NOTHING where a row fills fewer than E, but each fills one at least."""
+        if state.limits.has_blanks:
+            blanks = empty_blanks(state.canvas, state.limits)[:, : log_probs.shape[1]]
+            log_probs = log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
+        if self.config.is_parallel:
+            return slots_of_round(log_probs, self.room(state), self.config.rounds.parallel_mass)
+        return self.one_slot(state, log_probs)
+
+    def one_slot(self, state: State, log_probs: Tensor) -> Tensor:
+        """One of the likeliest slots (B, 1) for each row."""
         noise = uniform(_SLOT_NOISE, state.seeds, state.step)
-        return draw(keep_top_mass(log_probs, self.config.slot_mass), noise)[:, None]
+        return draw(keep_top_mass(log_probs, self.config.rounds.slot_mass), noise)[:, None]
 
-    def token(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
-        """The token (B,) to put into `slot` (B,)."""
-        forbidden = state.constraints.forbidden
-        log_probs = log_probs.masked_fill(~allowed_tokens(state.canvas, slot, self.lexicon, forbidden), -math.inf)
-        log_probs = self._without_repetitions(state, slot, log_probs) / self._temperature(state)
-        log_probs, choices = likeliest(log_probs, self.config.top_k)  # (B, K) each
-        log_probs = self._truncated(log_probs)
-        counters = (state.seeds, state.step, slot) if self.is_parallel else (state.seeds, state.step)
-        chosen = draw(log_probs, uniform(_TOKEN_NOISE, *counters))
-        token = choices.gather(1, chosen[:, None])[:, 0]
-        return token.where(log_probs.amax(dim=1) > -math.inf, Edits.NOTHING)
+    def tokens(self, state: State, chosen: ChosenSlots, log_probs: Tensor) -> Tensor:
+        """The tokens (N,) to put into the chosen slots, from log-probabilities (N, V), or (N, V + 1) if the last may be
+        chosen, too; NOTHING where none may go there."""
+        row, slot = chosen.row, chosen.flat()
+        log_probs = log_probs.masked_fill(self._refused(state, row, slot, log_probs.shape[1]), -math.inf)
+        log_probs = self._without_repetitions(state, row, slot, log_probs) / self._temperature(state, row)
+        log_probs, choices = likeliest(log_probs, self.config.sampling.top_k)  # (N, K) each
+        sampling = self.config.sampling
+        log_probs = keep_min_p(keep_top_mass(log_probs, sampling.top_p), sampling.min_p)
+        counters = (state.seeds[row], state.step[row], slot) if self.config.is_parallel else (state.seeds, state.step)
+        index = draw(log_probs, uniform(_TOKEN_NOISE, *counters))
+        token = choices.gather(1, index[:, None])[:, 0]
+        return token.where(log_probs.amax(dim=1) > -math.inf, NOTHING)
 
-    def _temperature(self, state: State) -> Tensor | float:
-        """Of each row (B, 1), between the first and the final one as the share of its text that is missing."""
-        first, final = self.config.temperature, self.config.final_temperature
+    def _refused(self, state: State, row: Tensor, slot: Tensor, choices: int) -> Tensor:
+        """True (N, choices) for what may not go into a slot: it would spoil a required word, complete something
+        banned, or leave a blank without a word.
+
+        By induction no piece ever glues itself to a required word: behind one only word-initial pieces may go, so what
+        stands behind it is always word-initial, whatever else is inserted later.
+        """
+        canvas, limits = state.canvas, state.limits
+        _, origins = neighbours_of_slot(canvas, row, slot)
+        kind = (origins != INSERTED).long() @ torch.tensor([1, 2], device=slot.device)
+        if limits.has_blanks:
+            kind = kind + 4 * empty_blanks(canvas, limits)[row, slot]
+        refused = self.lexicon.refused[kind]  # (N, V)
+        if limits.forbidden.shape[1]:
+            refused = refused | self._completes_banned(state, row, slot)
+        more = choices - refused.shape[1]
+        return torch.nn.functional.pad(refused, (0, more)) if more else refused
+
+    def _completes_banned(self, state: State, row: Tensor, slot: Tensor) -> Tensor:
+        """True (N, V) for tokens that would complete something banned, whatever its case."""
+        same = self.lexicon.same_letters
+        folded = self.lexicon.folded(state.canvas)
+        banned = completing_tokens(folded, row, slot, state.limits.forbidden, self.lexicon.size)
+        return banned[:, same] if len(same) else banned
+
+    def _temperature(self, state: State, row: Tensor) -> Tensor | float:
+        """Of each slot (N, 1), between the first and the final one as the share of its text that is missing."""
+        first, final = self.config.sampling.temperature, self.config.sampling.final_temperature
         if not final:
             return first
-        to_come = (state.constraints.insertions - state.inserted).clamp_min(0).float()
-        missing = to_come / (to_come + state.canvas.length - 2).clamp_min(1)
-        is_known = state.constraints.insertions != Constraints.FREE
-        return torch.where(is_known, final + (first - final) * missing, first)[:, None]
+        remaining = (state.limits.insertions - state.inserted).clamp_min(0).float()
+        missing = remaining / (remaining + state.canvas.length - 2).clamp_min(1)
+        is_known = state.limits.insertions != FREE
+        return torch.where(is_known, final + (first - final) * missing, first)[row, None]
 
-    def _truncated(self, log_probs: Tensor) -> Tensor:
-        """What is left (B, K) of the likeliest tokens; each cut sees what the one before it left."""
-        config = self.config
-        log_probs = keep_min_p(keep_top_mass(log_probs, config.top_p), config.min_p)
-        return keep_typical(log_probs, config.typical_p)
+    def _without_repetitions(self, state: State, row: Tensor, slot: Tensor, log_probs: Tensor) -> Tensor:
+        """Log-probabilities (N, V) with repetitions ruled out, unless nothing else is left."""
+        canvas, bounds = state.canvas, self.config.bounds
+        if bounds.repetition_penalty > 1:
+            each = torch.full_like(canvas.tokens, -math.log(bounds.repetition_penalty), dtype=log_probs.dtype)
+            log_probs = log_probs.scatter_add(1, canvas.tokens[row], each[row])
+        if not bounds.no_repeat_ngram:
+            return log_probs
+        sequences = repeated_sequences(canvas, bounds.no_repeat_ngram, state.longest)
+        repeats = completing_tokens(canvas, row, slot, sequences, log_probs.shape[1])
+        repeats = repeats.scatter(1, neighbours_of_slot(canvas, row, slot)[0], True)
+        others = log_probs.masked_fill(repeats, -math.inf)
+        return torch.where(others.amax(dim=1, keepdim=True) > -math.inf, others, log_probs)
 
     def settle(self, state: State, slot: Tensor, token: Tensor, log_prob: Tensor) -> Tensor:
-        """The tokens (B, E) that may go in together."""
-        if token.shape[1] == 1:
-            return token
-        return settle(state, slot, token, log_prob, self._room(state), self.config, self.lexicon)
+        """The tokens (B, E) that may go into their slots (B, E) together, NOTHING in place of the others."""
+        return settle(state, slot, token, log_prob, self.room(state), self.config.bounds.no_repeat_ngram, self.lexicon)
 
-    @property
-    def is_parallel(self) -> bool:
-        return self.config.mode == "parallel"
+    def room(self, state: State) -> Room:
+        """How many insertions a step may make."""
+        return Room.of(state, self.config.rounds.rounds, self._words(state))
 
-    def _room(self, state: State) -> Room:
-        return Room.of(state, self.config, self.lexicon)
-
-    def _without_repetitions(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
-        """Log-probabilities with repetitions ruled out, unless nothing else is left."""
-        canvas, config = state.canvas, self.config
-        vocabulary = log_probs.shape[1]
-        repeats = torch.zeros_like(log_probs, dtype=torch.bool)
-        if config.no_repeat_ngram:
-            longest = int(canvas.length.max())  # the unused rest of the canvas repeats nothing
-            sequences = repeated_sequences(canvas, config.no_repeat_ngram)[:, :longest]
-            repeats = completing_tokens(canvas, slot, sequences, vocabulary)
-        if config.no_adjacent_repeats:
-            left, right, _, _ = neighbours_of_slot(canvas, slot)
-            repeats.scatter_(1, torch.stack([left, right], dim=1), True)
-        if config.repetition_penalty > 1:
-            each = torch.full_like(canvas.tokens, -math.log(config.repetition_penalty), dtype=log_probs.dtype)
-            log_probs = log_probs.scatter_add(1, canvas.tokens, each)
-        remaining = log_probs.masked_fill(repeats, -math.inf)
-        return torch.where(remaining.amax(dim=1, keepdim=True) > -math.inf, remaining, log_probs)
-
-
-def _empty_blanks(state: State) -> Tensor:
-    """True (B, L) at open slots between two given stretches, in rows whose blanks must all be filled."""
-    canvas = state.canvas
-    place = torch.arange(canvas.capacity, device=canvas.length.device)[None, :]
-    is_border = (place == 0) | (place == canvas.length[:, None] - 1)  # <bos> and <eos>
-    is_given = is_border | (canvas.origin != INSERTED)
-    follows = torch.nn.functional.pad(is_given[:, 1:], (0, 1), value=False)
-    return canvas.open_slots() & is_given & follows & state.constraints.fills_blanks[:, None]
+    def _words(self, state: State) -> Tensor:
+        return count_words(state.canvas, self.lexicon, state.limits.word_correction)

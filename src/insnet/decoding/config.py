@@ -1,177 +1,215 @@
-"""The choices a decoder makes, as they stand in `generation_config.json`."""
+"""The choices a decoder makes: five small tables, flat in `generation_config.json`.
+
+A field's docstring is also its help on the command line.
+"""
 
 import dataclasses
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-STOPPING_RULES = ("rehearsed", "counted", "threshold", "sampled", "cumulative")
-SLOT_CHOICES = ("nucleus", "argmax")
+STOPPING_RULES = ("rehearsed", "counted", "threshold", "sampled")
 MODES = ("sequential", "parallel")
 CANDIDATE_CHOICES = ("consensus", "likelihood", "both")
-CONFLICTS = ("allowed", "same_token", "neighbours")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a text must keep to."""
+
+    min_words: int = 1
+    """Fewest words of a text."""
+    max_words: int = 200
+    """Most words of a text."""
+    max_tokens: int = 256
+    """Insertions after which a text is cut off as unfinished."""
+    no_repeat_ngram: int = 3
+    """Never write a run of so many tokens twice, nor a token beside its equal; 0 allows both."""
+    repetition_penalty: float = 1.0
+    """Divide the probability of a token by this for each time it is in the text; 1 leaves it alone."""
+
+    def __post_init__(self) -> None:
+        _check_kinds(self)
+        _at_least(self, 0, "min_words", "no_repeat_ngram")
+        _at_least(self, 1, "max_words", "max_tokens", "repetition_penalty")
+        if self.min_words > self.max_words:
+            raise ValueError(f"min_words {self.min_words} is above max_words {self.max_words}")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which token goes into a slot."""
+
+    temperature: float = 1.0
+    """Below 1 safer, above 1 wilder."""
+    final_temperature: float = 0.0
+    """What the temperature falls to as a text of known length becomes complete; 0 leaves it the same."""
+    top_k: int = 5
+    """Draw among the k likeliest tokens; 1 is greedy, 0 takes all."""
+    top_p: float = 1.0
+    """Draw among the likeliest tokens that hold this share."""
+    min_p: float = 0.0
+    """Draw among the tokens at least this share as likely as the best; 0 takes all."""
+
+    def __post_init__(self) -> None:
+        _check_kinds(self)
+        _check("temperature", self.temperature, 0 < self.temperature < math.inf, "a number above 0 (greedy: top_k = 1)")
+        final = self.final_temperature
+        _check("final_temperature", final, 0 <= final < math.inf, "0 or a number above it")
+        _at_least(self, 0, "top_k")
+        _share(self, "top_p")
+        _check("min_p", self.min_p, 0 <= self.min_p <= 1, "a share from 0 to 1")
+
+
+@dataclass(frozen=True)
+class Length:
+    """When a text ends."""
+
+    stopping: str = "rehearsed"
+    """How the end is found. `rehearsed`: after as many insertions as some untruncated rehearsals made; `counted`: after
+    as many as the model's count head says before the first (for models that have one); `threshold`: when stopping is
+    likelier than going on; `sampled`: by a draw."""
+    rehearsals: int = 8
+    """Untruncated samples behind a rehearsed length, which all candidates of a text share."""
+    count_quantile: float = 0.5
+    """Which quantile of the counts, or of the rehearsals, a planned length is; 0.5 is the median."""
+    parallel_count_quantile: float = 0.0
+    """The same in parallel mode, where insertions make more whole words and fewer pieces; 0 for the same."""
+    count_spread: float = 0.0
+    """How far from that quantile, up or down, each text's own is drawn; candidates then differ in length, too."""
+
+    def __post_init__(self) -> None:
+        _check_kinds(self)
+        _one_of("stopping", self.stopping, STOPPING_RULES)
+        _at_least(self, 1, "rehearsals")
+        _check("count_quantile", self.count_quantile, 0 < self.count_quantile < 1, "a share between 0 and 1")
+        parallel = self.parallel_count_quantile
+        _check("parallel_count_quantile", parallel, 0 <= parallel < 1, "0 or a share below 1")
+        nearest = min(min(quantile, 1 - quantile) for quantile in (self.count_quantile, parallel or 0.5))
+        _check("count_spread", self.count_spread, 0 <= self.count_spread < nearest, f"0 or a share below {nearest:g}")
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Which slots are filled, and how many in one step."""
+
+    mode: str = "sequential"
+    """`sequential` inserts one token per step, `parallel` one in each of several slots."""
+    order: str = ""
+    """The order to insert in, of those the model has learned; left empty, its first for `sequential` and its last for
+    `parallel`."""
+    slot_mass: float = 0.7
+    """In sequential mode: draw among the likeliest slots that hold this share."""
+    parallel_mass: float = 0.7
+    """In parallel mode: fill the likeliest slots that hold this share."""
+    rounds: int = 0
+    """Steps after which a text ends (InsNet-uniform: 7); one of known length fills its part in each. 0 sets no limit."""
+
+    def __post_init__(self) -> None:
+        _check_kinds(self)
+        _one_of("mode", self.mode, MODES)
+        _share(self, "slot_mass", "parallel_mass")
+        _at_least(self, 0, "rounds")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which of several texts is kept, and what is mended in it."""
+
+    candidates: int = 1
+    """Write so many texts for one and keep the best."""
+    candidate_choice: str = "consensus"
+    """The best is what has most words and runs of words in common with the others (`consensus`), the likeliest per
+    insertion (`likelihood`), or the best in the sum of the two, each in standard deviations (`both`)."""
+    candidate_orders: int = 2
+    """Orders of insertion that a likelihood is averaged over; a left-to-right model needs none."""
+    revise: int = 0
+    """Rounds that write the least likely words anew; kept if the text becomes likelier."""
+    revise_share: float = 0.3
+    """Share of the inserted words that one round of revision replaces, one at least."""
+
+    def __post_init__(self) -> None:
+        _check_kinds(self)
+        _at_least(self, 1, "candidates", "candidate_orders")
+        _one_of("candidate_choice", self.candidate_choice, CANDIDATE_CHOICES)
+        _at_least(self, 0, "revise")
+        _share(self, "revise_share")
 
 
 @dataclass(frozen=True)
 class GenerationConfig:
-    """How slots and tokens are chosen, and when to stop."""
+    """All choices of a decoder."""
 
-    slot_choice: str = "nucleus"
-    """`nucleus` draws among the slots that hold `slot_mass`; `argmax` takes the likeliest."""
-    slot_mass: float = 0.7
-    """Share of the slot distribution to draw from; 1 leaves it whole."""
-    temperature: float = 1.0
-    """Sharpens (below 1) or flattens (above 1) the token distribution."""
-    final_temperature: float = 0.0
-    """Where the number of insertions is known, what the temperature falls to as the text becomes complete: a word for a
-    whole text to come is drawn at `temperature`, the last one at this. 0 leaves it the same throughout."""
-    top_k: int = 5
-    """Draw among the k likeliest tokens; 1 is greedy, 0 leaves the distribution whole."""
-    top_p: float = 1.0
-    """Draw among the tokens that hold this share of the distribution; 1 leaves it whole."""
-    min_p: float = 0.0
-    """Draw among the tokens at least this share as likely as the likeliest; 0 leaves the distribution whole."""
-    typical_p: float = 1.0
-    """Draw among the tokens whose surprise is nearest to the expected one, until they hold this share (locally typical
-    sampling); 1 leaves the distribution whole."""
-    stopping: str = "rehearsed"
-    """`rehearsed`: as many insertions as some untruncated rehearsals made; `counted`: as many as the model's
-    count head says before the first (for models that have one); `threshold`: when the stop probability exceeds
-    `stop_threshold`; `sampled`: by a draw; `cumulative`: when the chance of having stopped does."""
-    stop_threshold: float = 0.5
-    """For `threshold` and `cumulative`; 0.5 is the paper's reading."""
-    rehearsals: int = 8
-    """Untruncated samples behind a rehearsed length, which all candidates of a text share."""
-    count_quantile: float = 0.5
-    """Which quantile of the count head's distribution a counted length is, or of the rehearsals a rehearsed one; 0.5 is
-    the median."""
-    count_spread: float = 0.0
-    """How far from that quantile, up or down, each text's own is drawn; candidates then differ in length, too."""
-    parallel_count_quantile: float = 0.0
-    """The quantile in parallel mode, where insertions make more whole words and fewer pieces; 0 for the same."""
-    length_slack: float = 0.25
-    """How far, as a share of a rehearsed or counted length, a text may end before or after it: it ends where the stop
-    probability exceeds `stop_threshold`, so that it does not break off. 0 keeps to the length exactly."""
-    min_words: int = 1
-    """Fewest whitespace words of a text."""
-    max_words: int = 200
-    """Most whitespace words of a text."""
-    max_tokens: int = 256
-    """Insertions after which a text is cut off as unfinished."""
-    no_adjacent_repeats: bool = True
-    """Never insert a token beside its equal."""
-    no_repeat_ngram: int = 3
-    """Never write a run of so many tokens twice; 0 allows it."""
-    repetition_penalty: float = 1.0
-    """Divides the probability of a token for each time it is on the canvas; 1 leaves it alone."""
-    candidates: int = 1
-    """Texts written for one, of which the best is kept."""
-    candidate_choice: str = "consensus"
-    """Which candidate is the best: the one that has most words and runs of words in common with the others
-    (`consensus`); the one with the highest likelihood an insertion (`likelihood`); or the one with the highest sum of
-    the two, each in standard deviations among the candidates (`both`). A left-to-right model, which may lose required
-    words, chooses among the candidates that hold most of them."""
-    candidate_orders: int = 2
-    """Insertion orders over which a likelihood is averaged; a left-to-right model needs none."""
-    revise: int = 0
-    """Rounds of revision: the inserted words that the model finds least likely, given most of the rest, are removed and
-    as many tokens written in their stead; kept if the text becomes likelier."""
-    revise_share: float = 0.3
-    """Share of the inserted words that one round of revision replaces, one at least."""
-    mode: str = "sequential"
-    """`sequential` inserts one token a round, `parallel` one in each of several slots."""
-    order: str = ""
-    """For a model that has learned several orders of insertion: the one to write in. Left empty, the model's first for
-    `sequential` and its last for `parallel`."""
-    parallel_mass: float = 0.7
-    """A parallel round fills the fewest slots that hold this share of the slot distribution; 1 fills all open slots."""
-    rounds: int = 0
-    """Rounds after which a text ends (InsNet-uniform: 7); those of a text whose length is known each fill at least
-    their part of what is left. 0 sets no limit."""
-    round_share: float = 1.0
-    """Most of the insertions still to come that one parallel round may make, as a share, if their number is known."""
-    slot_need: float = 0.0
-    """A parallel round leaves out slots where fewer insertions than this are expected (the number to come, if it is
-    known, times the slot's probability)."""
-    confidence: float = 0.0
-    """A parallel round leaves out tokens that are less likely than this to stand in their gap of the finished text (the
-    number to come, if it is known, times the probability of slot and token), but for the surest one."""
-    conflicts: str = "allowed"
-    """What neighbouring slots may not do in one parallel round, the surer one going first: get the `same_token`; be
-    filled both (`neighbours`); `allowed` for neither."""
-    polish: int = 0
-    """Insertions at the end of a text that parallel decoding makes one by one, if the number to come is known."""
+    bounds: Bounds = field(default_factory=Bounds)
+    sampling: Sampling = field(default_factory=Sampling)
+    length: Length = field(default_factory=Length)
+    rounds: Rounds = field(default_factory=Rounds)
+    selection: Selection = field(default_factory=Selection)
 
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value, kind = getattr(self, field.name), type(field.default)
-            expected = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}[kind]
-            _check(field.name, value, isinstance(value, (int, float) if kind is float else kind), expected)
-        _one_of("stopping", self.stopping, STOPPING_RULES)
-        _one_of("slot_choice", self.slot_choice, SLOT_CHOICES)
-        _one_of("mode", self.mode, MODES)
-        _one_of("candidate_choice", self.candidate_choice, CANDIDATE_CHOICES)
-        _one_of("conflicts", self.conflicts, CONFLICTS)
-        for name in ("slot_mass", "top_p", "typical_p", "revise_share", "parallel_mass", "round_share"):
-            _check(name, getattr(self, name), 0 < getattr(self, name) <= 1, "a share above 0 and up to 1")
-        _check("min_p", self.min_p, 0 <= self.min_p <= 1, "a share from 0 to 1")
-        _check("count_quantile", self.count_quantile, 0 < self.count_quantile < 1, "a share between 0 and 1")
-        quantile = self.parallel_count_quantile
-        _check("parallel_count_quantile", quantile, 0 <= quantile < 1, "0 or a share below 1")
-        spread = min(self.length_quantile, 1 - self.length_quantile)
-        _check("count_spread", self.count_spread, 0 <= self.count_spread < spread, f"0 or a share below {spread:g}")
-        _check("stop_threshold", self.stop_threshold, 0 < self.stop_threshold < 1, "a probability between 0 and 1")
-        _check("length_slack", self.length_slack, 0 <= self.length_slack < 1, "a share from 0 up to 1")
-        _check("temperature", self.temperature, 0 < self.temperature < math.inf, "a number above 0 (greedy: top_k = 1)")
-        final = self.final_temperature
-        _check("final_temperature", final, 0 <= final < math.inf, "0 or a number above it")
-        _check("repetition_penalty", self.repetition_penalty, self.repetition_penalty >= 1, "1 or more")
-        _check("confidence", self.confidence, 0 <= self.confidence < 1, "a probability from 0 up to 1")
-        for name in ("top_k", "min_words", "no_repeat_ngram", "rounds", "slot_need", "polish", "revise"):
-            _check(name, getattr(self, name), getattr(self, name) >= 0, "0 or more")
-        for name in ("rehearsals", "candidates", "candidate_orders", "max_tokens", "max_words"):
-            _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
-        if self.min_words > self.max_words:
-            raise ValueError(f"min_words {self.min_words} is above max_words {self.max_words}")
+    @classmethod
+    def of(cls, settings: Mapping[str, Any] | None = None, **more: Any) -> "GenerationConfig":
+        """From a flat table of settings; an unknown name is an error that tells the nearest valid one."""
+        return cls().changed(**{**(settings or {}), **more})
+
+    def changed(self, **settings: Any) -> "GenerationConfig":
+        """The same with some settings changed, by their own names."""
+        tables: dict[str, dict[str, Any]] = {}
+        for name, value in settings.items():
+            if name not in TABLE_OF_SETTING:
+                nearest = difflib.get_close_matches(name, TABLE_OF_SETTING, n=1, cutoff=0)[0]
+                raise ValueError(f"unknown generation setting {name!r}; did you mean {nearest!r}?")
+            tables.setdefault(TABLE_OF_SETTING[name], {})[name] = value
+        changed = {table: dataclasses.replace(getattr(self, table), **own) for table, own in tables.items()}
+        return dataclasses.replace(self, **changed)
+
+    def flat(self) -> dict[str, Any]:
+        """Every setting by its name."""
+        return {name: getattr(getattr(self, table), name) for name, table in TABLE_OF_SETTING.items()}
+
+    @property
+    def is_parallel(self) -> bool:
+        return self.rounds.mode == "parallel"
 
     @property
     def length_quantile(self) -> float:
         """The quantile of the count that a text's length is, in the mode it is written in."""
-        return (self.parallel_count_quantile if self.mode == "parallel" else 0.0) or self.count_quantile
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> "GenerationConfig":
-        """From a table of settings; an unknown name is an error that tells the nearest valid one."""
-        names = [field.name for field in dataclasses.fields(cls)]
-        for name in settings:
-            if name not in names:
-                nearest = difflib.get_close_matches(name, names, n=1, cutoff=0)[0]
-                raise ValueError(f"unknown generation setting {name!r}; did you mean {nearest!r}?")
-        return cls(**settings)
+        return (self.length.parallel_count_quantile if self.is_parallel else 0.0) or self.length.count_quantile
 
     def untruncated(self) -> "GenerationConfig":
-        """The model's own distribution: one insertion a round, nothing cut, nothing sharpened, the stop drawn."""
-        return dataclasses.replace(
-            self,
-            mode="sequential",
-            rounds=0,
-            slot_choice="nucleus",
-            slot_mass=1.0,
-            temperature=1.0,
-            final_temperature=0.0,
-            top_k=0,
-            top_p=1.0,
-            min_p=0.0,
-            typical_p=1.0,
-            stopping="sampled",
-            no_adjacent_repeats=False,
-            no_repeat_ngram=0,
-            repetition_penalty=1.0,
-            candidates=1,
-            revise=0,
+        """The model's own distribution: one insertion per step, nothing cut, nothing sharpened, the stop drawn."""
+        return GenerationConfig(
+            bounds=dataclasses.replace(self.bounds, no_repeat_ngram=0, repetition_penalty=1.0),
+            sampling=Sampling(top_k=0),
+            length=dataclasses.replace(self.length, stopping="sampled"),
+            rounds=dataclasses.replace(self.rounds, mode="sequential", slot_mass=1.0, rounds=0),
         )
+
+
+TABLE_OF_SETTING: dict[str, str] = {
+    setting.name: table.name
+    for table in dataclasses.fields(GenerationConfig)
+    for setting in dataclasses.fields(table.default_factory)  # type: ignore[arg-type]
+}
+
+
+def _check_kinds(table: Any) -> None:
+    """Every field's value is of its default's type; a whole number will do for a number."""
+    for each in dataclasses.fields(table):
+        value, kind = getattr(table, each.name), type(each.default)
+        is_right = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+        _check(each.name, value, is_right, {int: "a whole number", float: "a number", str: "a word"}[kind])
+
+
+def _at_least(table: Any, smallest: int, *names: str) -> None:
+    for name in names:
+        _check(name, getattr(table, name), getattr(table, name) >= smallest, f"{smallest} or more")
+
+
+def _share(table: Any, *names: str) -> None:
+    for name in names:
+        _check(name, getattr(table, name), 0 < getattr(table, name) <= 1, "a share above 0 and up to 1")
 
 
 def _one_of(name: str, value: str, expected: tuple[str, ...]) -> None:

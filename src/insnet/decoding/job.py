@@ -8,12 +8,15 @@ from typing import Any
 
 import torch
 
-from insnet.decoding.config import GenerationConfig
+from insnet.decoding.config import Bounds, GenerationConfig
 from insnet.decoding.request import Request
+from insnet.decoding.write import Written
 from insnet.randomness import mix, uniform
 
 _PERMUTATION_NOISE, _SAMPLE_NOISE, _ATTEMPT_NOISE, _CANDIDATE_NOISE = 401, 402, 404, 405
 _ORDERS_TRIED = 8  # keyword orders tried when any order will do
+_TOKENS_PER_WORD = 4  # room for a text of an asked length, whose words may be in pieces
+_LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Job:
     banned: tuple[str, ...]
     any_order: bool
     accept: Callable[[str], bool] | None
+    has_length: bool
+    """Whether the call asks for a length: texts that miss it are drawn anew."""
     attempts: int
     batch_size: int
     on_written: Callable[[int], None] | None
@@ -51,40 +56,28 @@ class Job:
             raise ValueError(f"accept is {accept!r}; expected a function from a text to True or False")
         if isinstance(banned, str):
             raise ValueError(f"banned came as one string {banned!r}; expected a list of words, like [{banned!r}]")
-        if seed is not None and not -(2**63) <= seed < 2**63:
-            raise ValueError(f"seed is {seed}; expected a whole number of at most 64 bits")
+        seed = _checked_seed(seed)
+        config = generation.changed(**settings)
         if length is not None:
-            if not isinstance(length, tuple | list) or len(length) != 2:
-                raise ValueError(f"length is {length!r}; expected the fewest and the most words, like (8, 40)")
-            least, most = length
-            settings = {**settings, **({} if least is None else {"min_words": least})}
-            settings = {**settings, **({} if most is None else {"max_words": most})}
-        config = GenerationConfig.of({**vars(generation), **settings})
-        seed = secrets.randbits(31) if seed is None else seed
-        if not 0 <= seed < 2**63:
-            raise ValueError(f"seed is {seed}; expected a whole number from 0 to {2**63 - 1}")
-        return cls(config, seed, tuple(banned), any_order, accept, attempts, batch_size, on_written)
+            bounds = _bounds_of_length(length, config.bounds, keeps_max_tokens="max_tokens" in settings)
+            config = replace(config, bounds=bounds)
+        has_length = length is not None or bool({"min_words", "max_words"} & settings.keys())
+        return cls(config, seed, tuple(banned), any_order, accept, has_length, attempts, batch_size, on_written)
 
     def bounded(self, request: Request) -> Request:
         """The request within this call's bounds."""
-        limits = self.config
-        return replace(
-            request,
-            min_words=limits.min_words,
-            max_words=limits.max_words,
-            max_tokens=limits.max_tokens,
-            banned=self.banned,
-        )
+        return replace(request, bounds=self.config.bounds, banned=self.banned)
 
     def sample_seed(self, number: int) -> int:
-        """The seed of a sample; the first is the call's own, so that one sample equals a call without samples."""
-        return self.seed if number == 0 else int(mix(_SAMPLE_NOISE, self.seed, number))
+        """The seed of a sample; the first is the call's own, so that one sample equals a call without samples, and each
+        can be given as `seed` again."""
+        return _derived(self.seed, _SAMPLE_NOISE, number)
 
     def drafts(self, request: Request, seed: int) -> list[list[tuple[Request, int]]]:
         """What to write for one text, of which the best is kept: the candidates of every order of the required words,
         the given order and the text's own seed first."""
         orders = _orders(request, seed) if self.any_order else [request]
-        seeds = [self.candidate_seed(seed, number) for number in range(self.config.candidates)]
+        seeds = [self.candidate_seed(seed, number) for number in range(self.config.selection.candidates)]
         return [[(order, own) for own in seeds] for order in orders]
 
     def choices(self) -> list[str]:
@@ -92,24 +85,61 @@ class Job:
         is_used = {
             "any_order": self.any_order,
             "accept": self.accept is not None,
-            "candidates": self.config.candidates > 1,
-            "revise": self.config.revise > 0,
+            "candidates": self.config.selection.candidates > 1,
+            "revise": self.config.selection.revise > 0,
         }
         return [name for name, used in is_used.items() if used]
 
-    def accepts(self, text: str) -> bool:
+    @property
+    def may_refuse(self) -> bool:
+        """Whether a text may have to be drawn anew."""
+        return self.accept is not None or self.has_length
+
+    def accepts(self, written: Written) -> bool:
         """Whether a text will do."""
-        return self.accept is None or bool(self.accept(text))
+        if self.has_length and not written.request.has_length_of(written.text):
+            return False
+        return self.accept is None or bool(self.accept(written.text))
 
     @staticmethod
     def candidate_seed(seed: int, number: int) -> int:
         """The seed of a candidate; the first is the text's own, so that one candidate equals a call without them."""
-        return seed if number == 0 else int(mix(_CANDIDATE_NOISE, seed, number)) & (2**63 - 1)
+        return _derived(seed, _CANDIDATE_NOISE, number)
 
     @staticmethod
     def attempt_seed(seed: int, attempt: int) -> int:
         """The seed of an attempt; the first is the text's own, so that a filter changes only what it refuses."""
-        return seed if attempt == 0 else int(mix(_ATTEMPT_NOISE, seed, attempt)) & (2**63 - 1)
+        return _derived(seed, _ATTEMPT_NOISE, attempt)
+
+
+def _checked_seed(seed: int | None) -> int:
+    """The seed, or a fresh one."""
+    if seed is None:
+        return secrets.randbits(31)
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= _LARGEST_SEED:
+        raise ValueError(f"seed is {seed!r}; expected a whole number from 0 to {_LARGEST_SEED}")
+    return seed
+
+
+def _derived(seed: int, purpose: int, number: int) -> int:
+    """The seed itself for number 0, else one that follows from it; never negative."""
+    return seed if number == 0 else int(mix(purpose, seed, number)) & _LARGEST_SEED
+
+
+def _bounds_of_length(length: tuple[int | None, int | None], bounds: Bounds, *, keeps_max_tokens: bool) -> Bounds:
+    """The bounds with a length in words, either end of which may be open, and room for it."""
+    if not isinstance(length, tuple | list) or len(length) != 2:
+        raise ValueError(f"length is {length!r}; expected the fewest and the most words, like (8, 40)")
+    least, most = length
+    for words in (least, most):
+        if words is not None and (not isinstance(words, int) or isinstance(words, bool) or words < 0):
+            raise ValueError(f"length is {length!r}; expected whole numbers of words, like (8, 40)")
+    if least is not None and most is not None and least > most:
+        raise ValueError(f"length is {length!r}; the fewest words are more than the most")
+    most = most if most is not None else max(bounds.max_words, 2 * (least or 0))
+    least = least if least is not None else min(bounds.min_words, most)
+    room = bounds.max_tokens if keeps_max_tokens else max(bounds.max_tokens, _TOKENS_PER_WORD * most)
+    return replace(bounds, min_words=least, max_words=most, max_tokens=room)
 
 
 def _orders(request: Request, seed: int) -> list[Request]:

@@ -1,59 +1,62 @@
 """The only decode loop."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from insnet.families.generator import Choose, Generator, Prompt, State
+from insnet.families.generator import Generator, Prompt, State
+from insnet.families.offers import Offer
 from insnet.insertion.canvas import Edits
 
 _DROP_BELOW = 0.75  # dropping rows copies the cache: worth it once a quarter of them is finished
 
 
+class Decide(Protocol):
+    """Who decides; see insnet.decoding.decide. Pure, and batched like everything else."""
+
+    def begin(self, family: Generator, state: State) -> State:
+        """What to settle before the first step."""
+        ...
+
+    def __call__(self, offer: Offer, state: State) -> Edits:
+        """The next step's edits."""
+        ...
+
+
 @dataclass(frozen=True)
 class Step:
-    """What one round did: the prompt's rows (B,) that took part, and their edits."""
+    """What one round did."""
 
     row: Tensor
+    """(B,) rows of the prompt."""
     edits: Edits
+    is_active: Tensor
+    """(B,) true for rows that took part; others were finished before."""
 
 
 @torch.no_grad()
-def decode(family: Generator, start: Prompt | State, choose: Choose) -> Iterator[Step]:
-    """One step after the other, from a prompt or a state, until every row is finished; finished rows appear in no later
-    step."""
-    state = family.start(start) if isinstance(start, Prompt) else start
+def decode(family: Generator, prompt: Prompt, decide: Decide) -> Iterator[Step]:
+    """One step after the other, until every row is finished. A step waits for the device once, to learn how many rows
+    go on."""
+    state = decide.begin(family, family.start(prompt))
     is_active = torch.ones_like(state.row, dtype=torch.bool)
-    while bool(is_active.any()):
-        edits = _only(family.propose(state, choose), is_active)
-        active = is_active.nonzero()[:, 0]
-        yield Step(state.row[active], _select(edits, active))
+    while True:
+        edits = decide(family.offer(state), state).only(is_active)
+        yield Step(state.row, edits, is_active)
         is_active = is_active & ~edits.finished
-        state, edits, is_active = _drop_finished(state, edits, is_active)
-        if len(is_active):
-            state = family.advance(state, edits)
+        active = int(is_active.sum())
+        if active == 0:
+            return
+        if edits.parent is not None:
+            state = replace(state.select(edits.parent), row=state.row)  # rows of a beam keep their names
+        elif active <= _DROP_BELOW * len(is_active):
+            state, edits, is_active = _only_active(state, edits, is_active)
+        state = family.advance(state, edits)
 
 
-def _drop_finished(state: State, edits: Edits, is_active: Tensor) -> tuple[State, Edits, Tensor]:
-    """The same without finished rows, if there are enough of them."""
-    active = is_active.nonzero()[:, 0]
-    if len(active) > _DROP_BELOW * len(is_active):
-        return state, edits, is_active
-    return state.select(active), _select(edits, active), is_active[active]
-
-
-def _only(edits: Edits, is_active: Tensor) -> Edits:
-    """Edits that leave rows alone which are not active."""
-    return Edits(
-        slot=edits.slot,
-        token=edits.token.masked_fill(~is_active[:, None], Edits.NOTHING),
-        log_prob=edits.log_prob,
-        stop_log_prob=edits.stop_log_prob,
-        finished=edits.finished | ~is_active,
-    )
-
-
-def _select(edits: Edits, rows: Tensor) -> Edits:
-    return Edits(**{field.name: getattr(edits, field.name)[rows] for field in fields(Edits)})
+def _only_active(state: State, edits: Edits, is_active: Tensor) -> tuple[State, Edits, Tensor]:
+    rows = is_active.nonzero()[:, 0]
+    return state.select(rows).tightened(), edits.select(rows), is_active[rows]

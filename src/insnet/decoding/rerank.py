@@ -19,7 +19,7 @@ from insnet.text.words import count_found
 
 _ORDER_NOISE = 601
 _MOST_NUMBERS = 1 << 25  # a chunk may need at a time: 128 MiB in float32
-_NUMBERS_A_PAIR = 40  # of tokens: attention of some heads over all offsets, and all slots of all steps
+_NUMBERS_PER_PAIR = 40  # of tokens: attention of some heads over all offsets, and all slots of all steps
 _LONGEST_RUN = 4  # words of the runs that texts are compared by, as in BLEU-4
 
 
@@ -50,17 +50,17 @@ def best_of(
     With a family that may lose required words, the best is among those that hold most of them.
     """
     measures: list[list[list[float]]] = []
-    if config.candidate_choice in ("consensus", "both"):
+    if config.selection.candidate_choice in ("consensus", "both"):
         measures.append([agreement([written.text for written in group]) for group in groups])
-    if config.candidate_choice in ("likelihood", "both"):
-        measures.append(_likelihoods_of_groups(scribe, groups, seeds, config.candidate_orders))
+    if config.selection.candidate_choice in ("likelihood", "both"):
+        measures.append(_likelihoods_of_groups(scribe, groups, seeds, config.selection.candidate_orders))
     scores = [_summed(own) for own in zip(*measures, strict=True)]
     return [_best(group, own, scribe) for group, own in zip(groups, scores, strict=True)]
 
 
 def _best(group: Sequence[Written], scores: Sequence[float], scribe: Scribe) -> Written | None:
     held = [0] * len(group)  # required words, where some may be missing
-    if not scribe.family.traits.keeps_keywords:
+    if not scribe.family.traits.keeps_given:
         held = [count_found(written.text, written.request.phrases(), ignore_case=True) for written in group]
     places = range(len(group))
     return group[max(places, key=lambda place: (held[place], scores[place]))] if group else None
@@ -133,12 +133,12 @@ def _likelihoods_of_groups(
 
 
 def likelihoods(scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], orders: int) -> list[float]:
-    """The log-likelihood of each text an insertion, given its required words: exact, or a bound averaged over orders.
+    """The log-likelihood of each text per insertion, given its required words: exact, or a bound averaged over orders.
 
     The orders are a function of the seed, not of the text, so that candidates meet the same luck. A model that was
     told its length answers for that number too.
     """
-    if scribe.family.traits.exact_likelihood:
+    if scribe.family.traits.likelihood == "exact":
         return [_log_prob_a_step(written) for written in texts]  # one insertion a step, and the end
     rows = [
         Given.of(written, int(mix(_ORDER_NOISE, seed_of_request(written.request, seed), number)))
@@ -197,7 +197,7 @@ def _chunks(lengths: Sequence[int], vocabulary: int) -> Iterator[list[int]]:
     """All indices in chunks of like length, none needing too many numbers once padded, but for rows that do alone."""
     chunk: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        own = lengths[index] * (vocabulary + _NUMBERS_A_PAIR * lengths[index])
+        own = lengths[index] * (vocabulary + _NUMBERS_PER_PAIR * lengths[index])
         if chunk and (len(chunk) + 1) * own > _MOST_NUMBERS:
             yield chunk
             chunk = []

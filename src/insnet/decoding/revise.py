@@ -1,7 +1,6 @@
 """A second pass over finished texts: the words that fit least are taken out, and as many tokens written anew.
 
-Deleting a token invalidates what later ones have seen of it, so writing starts again from the remaining canvas. What
-stays was written before, or is required: by construction nothing required is ever removed.
+What stays was written before, or is required: by construction nothing required is ever removed.
 """
 
 import itertools
@@ -12,19 +11,21 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 import torch
+from torch import Tensor
 
-from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
+from insnet.decoding.decide import Decider
 from insnet.decoding.job import Job
-from insnet.decoding.loop import decode
+from insnet.decoding.lengths import with_length
+from insnet.decoding.prompt import prompt_of_texts
 from insnet.decoding.rerank import Given, likelihoods, token_log_probs
-from insnet.decoding.trace import Recorder, TraceStep
+from insnet.decoding.trace import Replay
 from insnet.decoding.write import Scribe, Written, seed_of_request
-from insnet.families.generator import Prompt
-from insnet.insertion.canvas import INSERTED, Canvas
+from insnet.families.generator import Generator, State
+from insnet.families.offers import Offer
+from insnet.insertion.canvas import INSERTED, NOTHING, Edits
 from insnet.insertion.constraints import ABSENT, Lexicon
 from insnet.randomness import mix
-from insnet.text.tokenizer import BOS, EOS
 
 _REVISION_NOISE = 701
 _READINGS = 4  # of a text to judge its words, each without every fourth of them
@@ -36,7 +37,7 @@ Tokens = list[tuple[int, int]]
 def revised(scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], job: Job) -> list[Written]:
     """The texts after so many rounds of revision as the config says, each kept only where it is likelier."""
     current = list(texts)
-    for number in range(job.config.revise):
+    for number in range(job.config.selection.revise):
         for first in range(0, len(current), job.batch_size):
             batch = slice(first, first + job.batch_size)
             current[batch] = _one_round(scribe, current[batch], seeds[batch], number, job)
@@ -50,19 +51,18 @@ def _one_round(
         int(mix(_REVISION_NOISE, seed_of_request(text.request, seed), number))
         for text, seed in zip(texts, seeds, strict=True)
     ]
-    prompt = scribe.prompt([text.request for text in texts], own_seeds, job.config)
-    removed = _least_likely(scribe, texts, prompt, job.config)
+    removed = _least_likely(scribe, texts, job.config)
     rows = [row for row, places in enumerate(removed) if places]
     if not rows:
         return texts
     old, gone = [texts[row] for row in rows], [removed[row] for row in rows]
-    new = _refilled(scribe, old, gone, [own_seeds[row] for row in rows], job.config)
-    orders, own = job.config.candidate_orders, [seeds[row] for row in rows]
+    new = _rewritten(scribe, old, gone, [own_seeds[row] for row in rows], job.config)
+    orders, own = job.config.selection.candidate_orders, [seeds[row] for row in rows]
     scores = likelihoods(scribe, [*old, *new], [*own, *own], orders)
     better = {
         row: text
         for row, text, before, after in zip(rows, new, scores[: len(old)], scores[len(old) :], strict=True)
-        if after > before and job.accepts(text.text)
+        if after > before and job.accepts(text)
     }
     return [better.get(row, text) for row, text in enumerate(texts)]
 
@@ -70,18 +70,19 @@ def _one_round(
 # ---- which words go ----
 
 
-def _least_likely(
-    scribe: Scribe, texts: Sequence[Written], prompt: Prompt, config: GenerationConfig
-) -> list[list[int]]:
+def _least_likely(scribe: Scribe, texts: Sequence[Written], config: GenerationConfig) -> list[list[int]]:
     """The places of the tokens that each text loses: a share of its inserted words, the least likely first, leaving
     out those without which it would break a rule."""
     starts_word = scribe.tokenizer.starts_word
     ends = [text.end().tokens for text in texts]
     words = [inserted_words(tokens, starts_word) for tokens in ends]
+    fitness = fitness_of_words(scribe, ends, words)
+    forbidden = scribe.prompt([text.request for text in texts], [0] * len(texts), config).limits.forbidden.tolist()
+    lexicon = scribe.lexicon.to(torch.device("cpu"))
     removed = []
-    for row, (tokens, own, fitness) in enumerate(zip(ends, words, fitness_of_words(scribe, ends, words), strict=True)):
-        rules = Rules.of(scribe.lexicon, config, prompt, row)
-        removed.append(_chosen(tokens, sorted(own, key=fitness.__getitem__), rules, config.revise_share))
+    for tokens, own, fits, sequences in zip(ends, words, fitness, forbidden, strict=True):
+        rules = Rules.of(lexicon, config, sequences)
+        removed.append(_chosen(tokens, sorted(own, key=fits.__getitem__), rules, config.selection.revise_share))
     return removed
 
 
@@ -137,42 +138,45 @@ def _chosen(tokens: Tokens, words: Sequence[range], rules: "Rules", share: float
 
 @dataclass(frozen=True)
 class Rules:
-    """What must not come to stand together when the words between are gone."""
+    """What must not come to stand together when the words between are gone; all of it on the host."""
 
-    lexicon: Lexicon
-    config: GenerationConfig
+    follows: list[bool]
+    """Of each token, whether it may stand behind a required word."""
+    precedes: list[bool]
+    """Whether it may stand in front of one."""
+    same: list[int]
+    """The token that stands for all with its letters; empty if each stands for itself."""
+    repeat_size: int
     forbidden: tuple[tuple[int, ...], ...]
     """Banned sequences, of tokens of the same letters."""
 
     @classmethod
-    def of(cls, lexicon: Lexicon, config: GenerationConfig, prompt: Prompt, row: int) -> "Rules":
-        sequences = prompt.constraints.forbidden[row].tolist()
-        whole = (tuple(token for token in sequence if token != ABSENT) for sequence in sequences)
-        return cls(lexicon, config, tuple(sequence for sequence in whole if sequence))
+    def of(cls, lexicon: Lexicon, config: GenerationConfig, forbidden: Sequence[Sequence[int]]) -> "Rules":
+        whole = (tuple(token for token in sequence if token != ABSENT) for sequence in forbidden)
+        tables = lexicon.may_follow_required, lexicon.may_precede_required, lexicon.same_letters
+        follows, precedes, same = (table.tolist() for table in tables)
+        return cls(follows, precedes, same, config.bounds.no_repeat_ngram, tuple(filter(None, whole)))
 
     def faults(self, tokens: Tokens) -> Counter[tuple[str, tuple[int, ...]]]:
         """Everything in a text that breaks a rule, and how often."""
         found: Counter[tuple[str, tuple[int, ...]]] = Counter()
         ids = [token for token, _ in tokens]
         found.update(("glued", pair) for pair in self._glued(tokens))
-        same = self.lexicon.same_letters
-        folded = same[ids].tolist() if len(same) and ids else ids
+        folded = [self.same[token] for token in ids] if self.same else ids
         for sequence in self.forbidden:
             found.update(("banned", run) for run in _runs(folded, len(sequence)) if run == sequence)
-        if self.config.no_adjacent_repeats:
+        if self.repeat_size:
             found.update(("repeated", run) for run in _runs(ids, 2) if run[0] == run[1])
-        if self.config.no_repeat_ngram:
-            counts = Counter(_runs(ids, self.config.no_repeat_ngram))
+            counts = Counter(_runs(ids, self.repeat_size))
             found.update({("repeated", run): times for run, times in counts.items() if times > 1})
         return found
 
     def _glued(self, tokens: Tokens) -> Iterator[tuple[int, int]]:
         """Pairs of a required word and an inserted token that would become part of it."""
-        follows, precedes = self.lexicon.may_follow_required, self.lexicon.may_precede_required
         for (left, left_origin), (right, right_origin) in itertools.pairwise(tokens):
-            if left_origin != INSERTED and right_origin == INSERTED and not follows[right]:
+            if left_origin != INSERTED and right_origin == INSERTED and not self.follows[right]:
                 yield left, right
-            if left_origin == INSERTED and right_origin != INSERTED and not precedes[left]:
+            if left_origin == INSERTED and right_origin != INSERTED and not self.precedes[left]:
                 yield left, right
 
 
@@ -183,53 +187,42 @@ def _runs(ids: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
 # ---- what is written in their stead ----
 
 
-def _refilled(
+@dataclass(frozen=True)
+class Rewriting:
+    """Decides to take some places (B, L) out, then as somebody else."""
+
+    gone: Tensor
+    others: Decider
+
+    def begin(self, family: Generator, state: State) -> State:
+        return self.others.begin(family, state)
+
+    def __call__(self, offer: Offer, state: State) -> Edits:
+        own = self.gone[state.row]
+        is_first = state.step == 0
+        if not bool(is_first.all()):
+            return self.others(offer, state)
+        slot = torch.zeros_like(state.seeds)[:, None]
+        zeros = slot.double()
+        return Edits(slot, slot + NOTHING, zeros, zeros[:, 0], ~is_first, deleted=own)
+
+
+def _rewritten(
     scribe: Scribe, texts: Sequence[Written], gone: Sequence[list[int]], seeds: Sequence[int], config: GenerationConfig
 ) -> list[Written]:
     """The texts without the tokens at some places, and as many written anew."""
-    prompt = remaining(scribe.prompt([text.request for text in texts], seeds, config), texts, gone)
-    recorder = Recorder.of(prompt)
-    for step in decode(scribe.family, prompt, Chooser(config, scribe.lexicon)):
-        recorder.add(step)
+    prompt = scribe.prompt([text.request for text in texts], seeds, config)
+    prompt = prompt_of_texts(prompt, [text.end().tokens for text in texts])
+    limits = with_length(prompt.limits, prompt.limits.insertions.new_tensor([len(places) for places in gone]))
+    inserted = limits.max_tokens.new_tensor([text.inserted for text in texts])
+    # What is removed counts as -1 insertion each, so the text is complete again at 0.
+    limits = replace(limits, insertions=torch.zeros_like(inserted), max_tokens=limits.max_tokens - inserted)
+    flags = torch.zeros_like(prompt.canvas.closed_after)
+    for row, places in enumerate(gone):
+        flags[row, [place + 1 for place in places]] = True  # <bos> stands first
+    decide = Rewriting(flags, scribe.decider(config))
+    new = scribe.carry_out(replace(prompt, limits=limits), [text.request for text in texts], decide)
     return [
-        scribe.finish(text.request, text.start, _numbered([*text.steps[:-1], _removal(places), *steps]))
-        for text, places, steps in zip(texts, gone, recorder.steps_of_row, strict=True)
+        replace(again, steps=(*text.steps[:-1], *again.steps), start=text.start)
+        for text, again in zip(texts, new, strict=True)
     ]
-
-
-def remaining(prompt: Prompt, texts: Sequence[Written], gone: Sequence[list[int]]) -> Prompt:
-    """The prompt of what is left of each text, which asks for as many insertions as were taken out."""
-    kept = [
-        [pair for place, pair in enumerate(text.end().tokens) if place not in places]
-        for text, places in zip(texts, gone, strict=True)
-    ]
-    inserted = torch.tensor([sum(origin == INSERTED for _, origin in tokens) for tokens in kept])
-    limits = prompt.constraints
-    constraints = replace(
-        limits,
-        max_tokens=limits.max_tokens - inserted.to(limits.max_tokens.device),
-        insertions=torch.tensor([len(places) for places in gone]).to(limits.insertions.device),
-    )
-    return replace(prompt, canvas=_canvas_of(prompt.canvas, kept), constraints=constraints)
-
-
-def _canvas_of(given: Canvas, texts: Sequence[Tokens]) -> Canvas:
-    """The canvas of texts that grew from a given one; its closed slots stay closed."""
-    tokens, origin, closed = given.tokens.clone(), given.origin.clone(), given.closed_after.clone()
-    lengths = given.length.tolist()
-    for row, text in enumerate(texts):
-        is_closed = iter(given.closed_after[row, 1 : lengths[row] - 1].tolist())
-        flags = [own != INSERTED and next(is_closed) for _, own in text]
-        used = slice(0, len(text) + 2)
-        tokens[row, used] = tokens.new_tensor([BOS, *(token for token, _ in text), EOS])
-        origin[row, used] = origin.new_tensor([INSERTED, *(own for _, own in text), INSERTED])
-        closed[row, 1 : len(text) + 2] = closed.new_tensor([*flags, False])
-    return Canvas(tokens, origin, closed, given.length.new_tensor([len(text) + 2 for text in texts]))
-
-
-def _removal(places: Sequence[int]) -> TraceStep:
-    return TraceStep(0, (), 0.0, is_last=False, deletes=tuple(places))
-
-
-def _numbered(steps: Sequence[TraceStep]) -> list[TraceStep]:
-    return [replace(step, number=number) for number, step in enumerate(steps, start=1)]

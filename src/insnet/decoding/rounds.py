@@ -1,6 +1,6 @@
 """What one round of parallel decoding inserts (section 3.3): into which slots, and which tokens may go in together.
 
-Every slot takes one token a round, so a new token stands between two old ones: what required words, closed slots and
+Every slot takes one token per round, so a new token stands between two old ones: what required words, closed slots and
 equal neighbours allow, each slot decides by itself. Only longer runs of tokens can be completed by several insertions.
 Shapes: B rows, S slots, E insertions of a round, L places in reading order, F banned sequences of at most M tokens.
 """
@@ -11,103 +11,71 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from insnet.decoding.config import GenerationConfig
 from insnet.families.generator import State
-from insnet.insertion.canvas import Canvas, Edits, apply, place_of_edits
-from insnet.insertion.constraints import ABSENT, Constraints, Lexicon, count_words
+from insnet.insertion.canvas import NOTHING, Canvas, Edits, apply, place_of_edits
+from insnet.insertion.constraints import ABSENT, FREE, Lexicon
 
 _UNKNOWN = 1 << 30  # insertions to come where nobody has said
 
 
 @dataclass(frozen=True)
 class Room:
-    """How many insertions (B,) a round should make at least and may make at most, and how many are still to come."""
+    """How many insertions (B,) a round should make at least, and may make at most."""
 
     least: Tensor
     most: Tensor
-    to_come: Tensor
 
     @classmethod
-    def of(cls, state: State, config: GenerationConfig, lexicon: Lexicon) -> "Room":
-        """Within all bounds: an insertion makes one word at most. The last of the rounds has to end the text."""
-        limits, to_come = state.constraints, _to_come(state)
-        words = count_words(state.canvas, lexicon, limits.word_correction)
-        least = torch.ones_like(to_come)
-        if config.rounds:
-            rounds_left = (config.rounds - state.step).clamp_min(1)
-            least = torch.where(to_come == _UNKNOWN, least, _ceil(to_come.double() / rounds_left))
-        most = torch.minimum(to_come - config.polish, _ceil(to_come.double() * config.round_share))
-        most = torch.maximum(most, least)
-        for bound in (to_come, limits.max_words - words, limits.max_tokens - state.inserted):
-            most = torch.minimum(most, bound)
+    def of(cls, state: State, rounds: int, words: Tensor) -> "Room":
+        """Within all bounds, of a text of so many words (B,): an insertion makes one word at most. The last of the
+        `rounds` has to end the text."""
+        limits, remaining = state.limits, _remaining(state)
+        least = torch.ones_like(remaining)
+        if rounds:
+            rounds_left = (rounds - state.step).clamp_min(1)
+            least = torch.where(remaining == _UNKNOWN, least, _ceil(remaining.double() / rounds_left))
+        most = torch.minimum(remaining, torch.minimum(limits.max_words - words, limits.max_tokens - state.inserted))
         most = most.clamp_min(1)
-        return cls(torch.minimum(least, most), most, to_come)
+        return cls(torch.minimum(least, most), most)
 
 
-def _to_come(state: State) -> Tensor:
-    """Insertions (B,) until the wanted length; once that is reached, until the latest end."""
-    wanted, slack = state.constraints.insertions, state.constraints.slack
+def _remaining(state: State) -> Tensor:
+    """Insertions (B,) until the planned length; once that is reached, until the latest end."""
+    wanted, slack = state.limits.insertions, state.limits.slack
     end = torch.where(state.inserted < wanted, wanted, wanted + slack)
-    return torch.where(wanted == Constraints.FREE, _UNKNOWN, (end - state.inserted).clamp_min(1))
+    return torch.where(wanted == FREE, _UNKNOWN, (end - state.inserted).clamp_min(1))
 
 
 def _ceil(numbers: Tensor) -> Tensor:
     return (numbers - 1e-9).ceil().long()  # 0.1 * 30 is a little more than 3
 
 
-def slots_of_round(log_probs: Tensor, room: Room, config: GenerationConfig) -> Tensor:
-    """The slots (B, E) of a round, likeliest first: the fewest that hold `parallel_mass` of log_probs (B, S), of them
-    those that need a token, as many as there is room for; NOTHING behind a row's last."""
+def slots_of_round(log_probs: Tensor, room: Room, mass: float) -> Tensor:
+    """The slots (B, E) of a round, likeliest first: the fewest that hold `mass` of log_probs (B, S), as many as there
+    is room for; NOTHING behind a row's last."""
     ordered = log_probs.sort(dim=1, descending=True, stable=True)
     probs = ordered.values.double().softmax(dim=1).nan_to_num(0.0)  # (B, S)
-    holds_mass = (probs.cumsum(dim=1) - probs) < config.parallel_mass
-    need = max(config.slot_need, config.confidence)  # a token is no likelier in a slot than any token at all
-    is_needed = probs * room.to_come[:, None] >= need
-    count = (holds_mass & is_needed & (probs > 0)).sum(dim=1)  # (B,): a row's slots stand in front
+    holds_mass = (probs.cumsum(dim=1) - probs) < mass
+    count = (holds_mass & (probs > 0)).sum(dim=1)  # (B,): a row's slots stand in front
     count = torch.maximum(count, torch.minimum(room.least, (probs > 0).sum(dim=1)))
     count = torch.minimum(count, room.most).clamp_min(1)
     columns = torch.arange(int(count.max()), device=count.device)
-    return ordered.indices[:, : len(columns)].masked_fill(columns >= count[:, None], Edits.NOTHING)
+    return ordered.indices[:, : len(columns)].masked_fill(columns >= count[:, None], NOTHING)
 
 
 def settle(
-    state: State, slot: Tensor, token: Tensor, log_prob: Tensor, room: Room, config: GenerationConfig, lexicon: Lexicon
+    state: State, slot: Tensor, token: Tensor, log_prob: Tensor, room: Room, repeat_size: int, lexicon: Lexicon
 ) -> Tensor:
-    """The tokens (B, E) that go in together; NOTHING in place of those that are unsure, or clash with a surer one.
+    """The tokens (B, E) that go in together; NOTHING in place of those that clash with a surer one, and of the least
+    sure if there are more than there is room for.
 
     The surest token of a row always stays. What is left out may come in a later round, when the others are seen.
     """
-    order = log_prob.masked_fill(token == Edits.NOTHING, -math.inf).argsort(dim=1, descending=True, stable=True)
-    slot, token, log_prob = (values.gather(1, order) for values in (slot, token, log_prob))  # the surest first
-    token = _drop_unsure(token, log_prob, room, config.confidence)
-    token = _drop_neighbours(slot, token, config.conflicts)
-    token = _drop_sequences(state, slot, token, config.no_repeat_ngram, lexicon)
-    return torch.full_like(token, Edits.NOTHING).scatter(1, order, token)
-
-
-def _drop_unsure(token: Tensor, log_prob: Tensor, room: Room, confidence: float) -> Tensor:
-    """Without tokens that are less likely than `confidence` to stand in their gap at the end, while enough are left.
-
-    Of the n tokens to come, each is as likely as any other to be the next, if orders are random: the next being this
-    token in this slot has 1/n of the probability that it will stand there.
-    """
-    rank = torch.arange(token.shape[1], device=token.device)
-    is_unsure = log_prob.double().exp() * room.to_come[:, None] < confidence
-    return token.masked_fill(is_unsure & (rank >= room.least[:, None]), Edits.NOTHING)
-
-
-def _drop_neighbours(slot: Tensor, token: Tensor, conflicts: str) -> Tensor:
-    """Without tokens that are in conflict with a surer one in the next slot."""
-    if conflicts == "allowed":
-        return token
-    clashes = (slot[:, :, None] - slot[:, None, :]).abs() == 1  # (B, E, E)
-    if conflicts == "same_token":
-        clashes = clashes & (token[:, :, None] == token[:, None, :])
-    stays = torch.zeros_like(token, dtype=torch.bool)
-    for rank in range(token.shape[1]):
-        is_free = ~(clashes[:, rank] & stays).any(dim=1)
-        stays[:, rank] = is_free & (token[:, rank] != Edits.NOTHING)
-    return token.masked_fill(~stays, Edits.NOTHING)
+    order = log_prob.masked_fill(token == NOTHING, -math.inf).argsort(dim=1, descending=True, stable=True)
+    slot, token = slot.gather(1, order), token.gather(1, order)  # the surest first
+    token = token.masked_fill(torch.arange(token.shape[1], device=token.device) >= room.most[:, None], NOTHING)
+    token = _drop_sequences(state, slot, token, repeat_size, lexicon)
+    return torch.full_like(token, NOTHING).scatter(1, order, token)
 
 
 def _drop_sequences(state: State, slot: Tensor, token: Tensor, repeat_size: int, lexicon: Lexicon) -> Tensor:
@@ -115,7 +83,7 @@ def _drop_sequences(state: State, slot: Tensor, token: Tensor, repeat_size: int,
 
     One by one, the least sure first, until the text is in order; mostly it is at once.
     """
-    forbidden = state.constraints.forbidden
+    forbidden = state.limits.forbidden
     may_clash = repeat_size > 0 or (forbidden.shape[1] > 0 and forbidden.shape[2] > 2)  # two new, one old between them
     if token.shape[1] == 1 or not may_clash:
         return token
@@ -125,26 +93,26 @@ def _drop_sequences(state: State, slot: Tensor, token: Tensor, repeat_size: int,
         worst = ranks.amax(dim=1, keepdim=True)  # (B, 1)
         if not bool(worst.any()):
             return token
-        token = token.masked_fill((rank == worst) & (worst > 0), Edits.NOTHING)
+        token = token.masked_fill((rank == worst) & (worst > 0), NOTHING)
 
 
 def _clashes(state: State, slot: Tensor, token: Tensor, repeat_size: int, lexicon: Lexicon) -> Tensor:
     """True (B, E) for new tokens that stand in a banned sequence or in a run that is there twice."""
     zeros = torch.zeros_like(token)
     edits = Edits(slot, token, zeros, zeros[:, 0], zeros[:, 0].bool())
-    canvas, place, puts = apply(_with_room(state.canvas, token.shape[1]), edits), place_of_edits(edits), edits.puts()
+    canvas, _ = apply(_with_room(state.canvas, state.longest + token.shape[1] + 1), edits)
+    place, puts = place_of_edits(edits), edits.puts()
     clashing = torch.zeros_like(canvas.tokens, dtype=torch.bool)  # (B, L)
-    if state.constraints.forbidden.shape[1]:
-        clashing = clashing | banned_places(canvas, lexicon, state.constraints.forbidden)
+    if state.limits.forbidden.shape[1]:
+        clashing = clashing | banned_places(canvas, lexicon, state.limits.forbidden)
     if repeat_size:
         is_new = torch.zeros_like(clashing).scatter(1, place, puts)
         clashing = clashing | repeating_places(canvas, repeat_size, is_new)
     return clashing.gather(1, place) & puts
 
 
-def _with_room(canvas: Canvas, insertions: int) -> Canvas:
-    """The canvas with just as many places as its texts and so many more tokens need."""
-    wanted = int(canvas.length.max()) + insertions + 1
+def _with_room(canvas: Canvas, wanted: int) -> Canvas:
+    """The canvas with just so many places."""
     kept = slice(0, min(wanted, canvas.capacity))
     cut = Canvas(canvas.tokens[:, kept], canvas.origin[:, kept], canvas.closed_after[:, kept], canvas.length)
     return cut.with_capacity(wanted)
@@ -153,7 +121,7 @@ def _with_room(canvas: Canvas, insertions: int) -> Canvas:
 def banned_places(canvas: Canvas, lexicon: Lexicon, forbidden: Tensor) -> Tensor:
     """True (B, L) where a token is part of one of the banned sequences (B, F, M)."""
     longest, places = forbidden.shape[2], canvas.capacity
-    tokens = lexicon.same_letters[canvas.tokens] if len(lexicon.same_letters) else canvas.tokens
+    tokens = lexicon.folded(canvas).tokens
     is_used = torch.arange(places, device=tokens.device) < canvas.length[:, None]
     tokens = torch.nn.functional.pad(tokens.masked_fill(~is_used, -3), (0, longest - 1), value=-3)  # equals nothing
     starts = (forbidden[:, :, 0] != ABSENT)[:, None, :].expand(-1, places, -1)  # (B, L, F): a sequence stands here

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from insnet.decoding.loop import Step
-from insnet.families.generator import Prompt
-from insnet.insertion.canvas import INSERTED, Edits
+from insnet.insertion.canvas import INSERTED
 from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import Literal
 
@@ -14,7 +13,6 @@ from insnet.text.words import Literal
 class TraceStep:
     """One step of one text."""
 
-    number: int
     inserts: tuple[tuple[int, int, float], ...]
     """(slot, token, log-probability) each, left to right; slots as they were before the step."""
     stop_log_prob: float
@@ -23,6 +21,8 @@ class TraceStep:
     deletes: tuple[int, ...] = ()
     """Places of removed tokens in the text as it was before the step, the first token's being 0; they go before
     anything is inserted."""
+    is_cut: bool = False
+    """The last step, and only because of the limit on tokens."""
 
 
 @dataclass
@@ -61,22 +61,38 @@ class Replay:
 
 @dataclass
 class Recorder:
-    """Collects the steps of all rows of a prompt."""
+    """Collects the steps of all rows of a prompt: as tensors while decoding goes on, read when it is over."""
 
-    steps_of_row: list[list[TraceStep]] = field(default_factory=list)
+    rows: int
+    steps: list[Step] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, prompt: Prompt) -> "Recorder":
-        return cls([[] for _ in range(len(prompt.seeds))])
+    def traces(self) -> list[list[TraceStep]]:
+        """Every row's steps."""
+        traces: list[list[TraceStep]] = [[] for _ in range(self.rows)]
+        for step in self.steps:
+            rows = step.row.tolist()
+            if step.edits.parent is not None:
+                earlier = [list(traces[rows[parent]]) for parent in step.edits.parent.tolist()]
+                for row, own in zip(rows, earlier, strict=True):
+                    traces[row] = own
+            for row, made in zip(rows, steps_of(step), strict=True):
+                if made is not None:
+                    traces[row].append(made)
+        return traces
 
-    def add(self, step: Step) -> None:
-        """Files one round under its rows."""
-        edits = step.edits
-        columns = (step.row, edits.slot, edits.token, edits.log_prob, edits.stop_log_prob, edits.finished)
-        for row, slots, tokens, log_probs, stop, is_last in zip(*(c.tolist() for c in columns), strict=True):
-            puts = [entry for entry in zip(slots, tokens, log_probs, strict=True) if entry[1] != Edits.NOTHING]
-            steps = self.steps_of_row[row]
-            steps.append(TraceStep(len(steps) + 1, tuple(puts), stop, is_last))
+
+def steps_of(step: Step) -> Iterator[TraceStep | None]:
+    """What one round did to each of its rows; None for rows that were finished before. Asks the device."""
+    edits = step.edits
+    none = [None] * len(step.row)
+    deleted = none if edits.deleted is None else edits.deleted.tolist()
+    cut = none if edits.cut is None else edits.cut.tolist()
+    columns = (edits.slot, edits.token, edits.log_prob, edits.stop_log_prob, edits.finished, step.is_active)
+    values = zip(*(column.tolist() for column in columns), deleted, cut, strict=True)
+    for slots, tokens, log_probs, stop, is_last, is_active, gone, is_cut in values:
+        puts = tuple(entry for entry in zip(slots, tokens, log_probs, strict=True) if entry[1] >= 0)
+        places = tuple(place - 1 for place, flag in enumerate(gone or ()) if flag)  # <bos> is no place of the text
+        yield TraceStep(puts, stop, is_last, places, bool(is_cut)) if is_active else None
 
 
 def log_prob_of_steps(steps: Sequence[TraceStep]) -> float:

@@ -4,13 +4,17 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import torch
+
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
-from insnet.decoding.lengths import counted, rehearsed, with_length
-from insnet.decoding.loop import decode
-from insnet.decoding.request import Request, prompt_of_requests
-from insnet.decoding.trace import Recorder, Replay, TraceStep
-from insnet.families.generator import Generator, Prompt, State
+from insnet.decoding.decide import Decider
+from insnet.decoding.loop import Decide, decode
+from insnet.decoding.prompt import prompt_of_requests
+from insnet.decoding.rehearse import rehearsed
+from insnet.decoding.request import Request
+from insnet.decoding.trace import Recorder, Replay, TraceStep, steps_of
+from insnet.families.generator import Generator, Prompt
 from insnet.insertion.constraints import Lexicon
 from insnet.randomness import mix
 from insnet.text.tokenizer import Tokenizer
@@ -35,16 +39,19 @@ class Written:
         """Tokens of the text that were not given."""
         return self.tokens - len(self.start.tokens)
 
+    @property
+    def finished(self) -> bool:
+        """Whether the text ended by itself, not by the limit on tokens."""
+        return not any(step.is_cut for step in self.steps)
+
+    @property
+    def rounds(self) -> int:
+        """Steps that changed the text."""
+        return sum(not step.is_last for step in self.steps)
+
     def end(self) -> Replay:
         """The text after the last step."""
         return self.start.after(self.steps)
-
-    def texts(self, tokenizer: Tokenizer) -> Iterator[str]:
-        """The text after each step."""
-        replay = self.start.after(())
-        for step in self.steps:
-            replay.apply(step)
-            yield replay.text(tokenizer)
 
 
 @dataclass(frozen=True)
@@ -66,9 +73,11 @@ class Scribe:
     ) -> list[Written]:
         """One text for each request; long requests share batches with long ones, which saves padding."""
         written: dict[int, Written] = {}
+        requests = self.rehearse(requests, seeds, config, batch_size=batch_size)
         for rows in _batches([_size(request) for request in requests], batch_size):
-            texts = self._write_batch([requests[row] for row in rows], [seeds[row] for row in rows], config)
-            written.update(zip(rows, texts, strict=True))
+            own = [requests[row] for row in rows]
+            prompt = self.prompt(own, [seed_of_request(requests[row], seeds[row]) for row in rows], config)
+            written.update(zip(rows, self.carry_out(prompt, own, self.decider(config)), strict=True))
             if on_written:
                 on_written(len(rows))
         return [written[index] for index in range(len(requests))]
@@ -76,89 +85,88 @@ class Scribe:
     def rehearse(
         self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig, *, batch_size: int = 64
     ) -> list[Request]:
-        """The requests with their lengths, if these are to be rehearsed and were not yet: all texts that are written
+        """The requests with their lengths, if these are to be rehearsed and are not known: all texts that are written
         for a request can so share its rehearsals."""
-        told = list(requests)
-        if config.stopping != "rehearsed" or self.family.is_told_its_length:
-            return told
-        untold = [index for index, request in enumerate(requests) if request.insertions is None]
-        for places in _batches([_size(requests[index]) for index in untold], max(batch_size // config.rehearsals, 1)):
-            rows = [untold[place] for place in places]
-            prompt = self._seeded_prompt([requests[row] for row in rows], [seeds[row] for row in rows], config)
-            for row, count in zip(rows, rehearsed(self.family, prompt, self._chooser(config)).tolist(), strict=True):
-                told[row] = replace(requests[row], insertions=count)
-        return told
+        known = list(requests)
+        if config.length.stopping != "rehearsed" or self.family.config.longest is not None:
+            return known
+        unknown = [index for index, request in enumerate(requests) if request.insertions is None]
+        at_a_time = max(batch_size // config.length.rehearsals, 1)
+        for places in _batches([_size(requests[index]) for index in unknown], at_a_time):
+            rows = [unknown[place] for place in places]
+            own_seeds = [seed_of_request(requests[row], seeds[row]) for row in rows]
+            prompt = self.prompt([requests[row] for row in rows], own_seeds, config)
+            counts = rehearsed(self.family, prompt, Chooser(config, self.lexicon)).tolist()
+            for row, count in zip(rows, counts, strict=True):
+                known[row] = replace(requests[row], insertions=count)
+        return known
 
     def stream(self, request: Request, seed: int, config: GenerationConfig) -> Iterator[tuple[TraceStep, str]]:
         """Each step of one text as it is made, with the text after it."""
-        start, recorder = self._prompt([request], [seed], config)
-        replay = self._start(start, 0, request)
-        for step in decode(self.family, start, self._chooser(config)):
-            recorder.add(step)
-            newest = recorder.steps_of_row[0][-1]
+        [request] = self.rehearse([request], [seed], config, batch_size=config.length.rehearsals)
+        prompt = self.prompt([request], [seed_of_request(request, seed)], config)
+        replay = self._start(prompt, 0, request)
+        for step in decode(self.family, prompt, self.decider(config)):
+            [newest] = steps_of(step)
+            assert newest is not None
             replay.apply(newest)
             yield newest, replay.text(self.tokenizer)
 
-    def finish(self, request: Request, start: Replay, steps: Sequence[TraceStep]) -> Written:
+    def prompt(self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig) -> Prompt:
+        """The prompt of a batch of requests, with the very seeds given."""
+        for request in requests:
+            self._refuse_too_long(request)
+        device = next(self.family.parameters()).device
+        prompt = prompt_of_requests(requests, seeds, self.tokenizer, self.lexicon, device)
+        order = _order(self.family.config.orders, config)
+        return replace(prompt, order=torch.full_like(prompt.order, order))
+
+    def decider(self, config: GenerationConfig) -> Decider:
+        """What decides by a config."""
+        return Decider(Chooser(config, self.lexicon))
+
+    def carry_out(self, prompt: Prompt, requests: Sequence[Request], decide: Decide) -> list[Written]:
+        """The texts that a prompt grows into."""
+        recorder = Recorder(len(requests))
+        for step in decode(self.family, prompt, decide):
+            recorder.steps.append(step)
+        return [
+            self._finish(request, self._start(prompt, row, request), steps)
+            for row, (request, steps) in enumerate(zip(requests, recorder.traces(), strict=True))
+        ]
+
+    def _finish(self, request: Request, start: Replay, steps: Sequence[TraceStep]) -> Written:
         """The text that some steps make of a start, checked to hold everything required."""
         replay = start.after(steps)
         text = replay.text(self.tokenizer)
-        if self.family.traits.keeps_keywords and not request.is_kept_in(text):
+        if self.family.traits.keeps_given and not request.is_kept_in(text):
             raise RuntimeError(f"a required word was lost; please report this: {request.phrases()!r} gave {text!r}")
         return Written(request, text, len(replay.tokens), tuple(steps), start)
 
-    def prompt(self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig) -> Prompt:
-        """The prompt of a batch of requests, with the very seeds given."""
-        device = next(self.family.parameters()).device
-        prompt = prompt_of_requests(requests, seeds, self.tokenizer, self.lexicon, device)
-        return replace(prompt, order=_order(self.family.orders, config))
-
-    def _write_batch(
-        self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
-    ) -> list[Written]:
-        start, recorder = self._prompt(requests, seeds, config)
-        for step in decode(self.family, start, self._chooser(config)):
-            recorder.add(step)
-        rows = zip(requests, recorder.steps_of_row, strict=True)
-        return [
-            self.finish(request, self._start(start, row, request), steps) for row, (request, steps) in enumerate(rows)
-        ]
-
-    def _prompt(
-        self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig
-    ) -> tuple[Prompt | State, Recorder]:
-        """Where to start from: a state if the length was asked of one, which saves encoding the prompt twice."""
-        requests = self.rehearse(requests, seeds, config, batch_size=len(requests) * config.rehearsals)
-        prompt = self._seeded_prompt(requests, seeds, config)
-        start: Prompt | State = prompt
-        if config.stopping == "counted" or self.family.is_told_its_length:
-            start = counted(self.family, prompt, self._chooser(config))
-        elif config.stopping == "rehearsed":
-            start = with_length(prompt, prompt.constraints.insertions, self._chooser(config))
-        return start, Recorder.of(prompt)
-
-    def _seeded_prompt(self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig) -> Prompt:
-        own_seeds = [seed_of_request(*pair) for pair in zip(requests, seeds, strict=True)]
-        return self.prompt(requests, own_seeds, config)
-
-    def _chooser(self, config: GenerationConfig) -> Chooser:
-        return Chooser(config, self.lexicon)
-
-    def _start(self, given: Prompt | State, row: int, request: Request) -> Replay:
+    def _start(self, prompt: Prompt, row: int, request: Request) -> Replay:
         """The text before the first step: what was given, or nothing if the family plans instead of keeping."""
-        if not self.family.traits.keeps_keywords:
+        if not self.family.traits.keeps_given:
             return Replay(required=(), tokens=[])
-        inner = slice(1, int(given.canvas.length[row]) - 1)
-        tokens, origins = given.canvas.tokens[row, inner].tolist(), given.canvas.origin[row, inner].tolist()
+        inner = slice(1, int(prompt.canvas.length[row]) - 1)
+        tokens, origins = prompt.canvas.tokens[row, inner].tolist(), prompt.canvas.origin[row, inner].tolist()
         return Replay(request.required, list(zip(tokens, origins, strict=True)))
+
+    def _refuse_too_long(self, request: Request) -> None:
+        """A model that is told how many insertions to make has learned only so many."""
+        longest, least = self.family.config.longest, request.bounds.min_words - request.printed_words()
+        if longest is not None and least > longest:
+            raise ValueError(
+                f"at least {request.bounds.min_words} words were asked for, but this model inserts at most {longest}: "
+                f"ask for {longest + request.printed_words()} or fewer"
+            )
 
 
 def _order(orders: Sequence[str], config: GenerationConfig) -> int:
     """The number of the order that a config asks for."""
-    if config.order and config.order not in orders:
-        raise ValueError(f"order is {config.order!r}, but this model has learned {', '.join(orders)}; use one of them")
-    own = orders[-1 if config.mode == "parallel" else 0]
-    return orders.index(config.order or own)
+    wanted = config.rounds.order
+    if wanted and wanted not in orders:
+        raise ValueError(f"order is {wanted!r}, but this model has learned {', '.join(orders)}; use one of them")
+    return orders.index(wanted or orders[-1 if config.is_parallel else 0])
 
 
 def seed_of_request(request: Request, seed: int) -> int:

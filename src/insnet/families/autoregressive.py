@@ -11,17 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from insnet.families.generator import (
-    Choose,
-    FamilyConfig,
-    Generator,
-    LossContext,
-    LossTerm,
-    Prompt,
-    State,
-    Traits,
-    initial_counters,
-)
+from insnet.families.generator import FamilyConfig, Generator, LossContext, LossTerm, Prompt, State, Traits
+from insnet.families.offers import ChosenSlots, Insertions
 from insnet.insertion.canvas import INSERTED, Canvas, Edits, apply
 from insnet.layers.cache import KeyValueCache, entries_for
 from insnet.layers.heads import TokenHead
@@ -39,12 +30,14 @@ class AutoregressiveConfig(FamilyConfig):
 
 
 @dataclass(frozen=True)
-class AutoregressiveState(State):
-    """A state with the cache of plan and text."""
+class Memory:
+    """The cache of plan and text."""
 
     cache: KeyValueCache
     cached: Tensor
     """(B,) entries of the cache in use."""
+    used: int
+    """No row has more of them."""
     last: Tensor
     """(B, D) the newest token's encoding."""
 
@@ -53,7 +46,9 @@ class Autoregressive(Generator):
     """A decoder-only transformer; its edits put one token in front of <eos>."""
 
     Config = AutoregressiveConfig
-    traits: ClassVar[Traits] = Traits(keeps_keywords=False, fills_blanks=False, exact_likelihood=True)
+    traits: ClassVar[Traits] = Traits(
+        keeps_given=False, inserts_anywhere=False, fills_blanks=False, several_per_step=False, likelihood="exact"
+    )
 
     def __init__(self, config: AutoregressiveConfig) -> None:
         super().__init__()
@@ -103,7 +98,7 @@ class Autoregressive(Generator):
         is_target = torch.zeros_like(sequence, dtype=torch.bool).scatter(1, target_place, True)
         return sequence[:, :-1], is_target[:, :-1]
 
-    def start(self, prompt: Prompt) -> AutoregressiveState:
+    def start(self, prompt: Prompt) -> State:
         """Encodes the plan; the canvas starts empty."""
         canvas = prompt.canvas
         plan = canvas.tokens[:, :1]
@@ -111,56 +106,53 @@ class Autoregressive(Generator):
             plan = _plan(canvas.tokens, canvas.origin != INSERTED)
         rows, shape, like = len(plan), self.config.shape(), self.embedding.weight
         entries = entries_for(plan.shape[1])
-        state = AutoregressiveState(
-            canvas=_empty_like(canvas),
-            constraints=replace(
-                prompt.constraints, word_correction=torch.zeros_like(canvas.length)
-            ),  # nothing is given
-            **initial_counters(prompt),
+        memory = Memory(
             cache=KeyValueCache.empty(rows, shape.layers, shape.heads, entries, shape.width // shape.heads, like),
             cached=torch.zeros_like(canvas.length),
+            used=0,
             last=like.new_zeros(rows, shape.width),
         )
-        return self._encode(state, plan, (plan != 0).sum(dim=1))
+        memory = self._encode(memory, plan, (plan != 0).sum(dim=1))
+        no_words = torch.zeros_like(canvas.length)  # nothing is given
+        limits = replace(prompt.limits, word_correction=no_words)
+        return State.first(replace(prompt, canvas=_empty_like(canvas), limits=limits, longest=2), memory)
 
-    def propose(self, state: State, choose: Choose) -> Edits:
-        """Stop (<eos>), or one token at the end."""
-        assert isinstance(state, AutoregressiveState)
-        logits = self.token_head(state.last, self.embedding.weight)
+    def offer(self, state: State) -> Insertions:
+        """The end (<eos>), or one token in front of it."""
+        logits = self.token_head(state.memory.last, self.embedding.weight)
         log_probs = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(dim=-1)
         log_stop = log_probs[:, EOS].clone()
         log_probs[:, EOS] = -math.inf
         log_go = log_probs.logsumexp(dim=1)
-        finished = choose.stop(state, log_stop)
-        slot = state.canvas.length - 2
-        token_log_probs = log_probs - log_go[:, None]
-        token = choose.token(state, slot, token_log_probs)
-        finished = finished | (token == Edits.NOTHING)
-        return Edits(
-            slot=slot[:, None],
-            token=token.masked_fill(finished, Edits.NOTHING)[:, None],
-            log_prob=token_log_probs.gather(1, token.clamp_min(0)[:, None]).masked_fill(finished[:, None], 0.0),
-            stop_log_prob=torch.where(finished, log_stop, log_go),
-            finished=finished,
-        )
+        log_probs = log_probs - log_go[:, None]
+        is_end = torch.arange(state.longest - 1, device=log_go.device) == state.canvas.length[:, None] - 2
+        slots = torch.zeros_like(is_end, dtype=log_probs.dtype).masked_fill(~is_end, -math.inf)
 
-    def advance(self, state: State, edits: Edits) -> AutoregressiveState:
-        """Appends one token a row; a left-to-right model knows no other edit."""
-        assert isinstance(state, AutoregressiveState)
+        def tokens(chosen: ChosenSlots) -> Tensor:
+            of_row: Tensor = log_probs[chosen.row]
+            return of_row
+
+        return Insertions(slots, tokens, log_stop, log_go)
+
+    def advance(self, state: State, edits: Edits) -> State:
+        """Appends one token per row; a left-to-right model knows no other edit."""
         puts = edits.puts()
-        if edits.token.shape[1] != 1 or bool((puts[:, 0] & (edits.slot[:, 0] != state.canvas.length - 2)).any()):
+        is_end = (edits.slot == state.canvas.length[:, None] - 2) | ~puts
+        if edits.token.shape[1] != 1 or edits.deleted is not None:
             raise ValueError("an autoregressive model only appends one token at the end of the text")
-        state = state.after(edits, apply(state.canvas, edits))
-        return self._encode(state, edits.token.clamp_min(0), puts[:, 0].long())
+        torch._assert_async(is_end.all(), "an autoregressive model only appends one token at the end of the text")
+        canvas, _ = apply(state.canvas, edits)
+        memory = self._encode(state.memory, edits.token.clamp_min(0), puts[:, 0].long())
+        return replace(state.after(edits, canvas), memory=memory)
 
-    def _encode(self, state: AutoregressiveState, tokens: Tensor, count: Tensor) -> AutoregressiveState:
-        """The state with the first `count` (B,) of the new tokens (B, Q) encoded."""
-        used = int(state.cached.max()) + tokens.shape[1]
-        state = replace(state, cache=state.cache.with_room(used))
-        hidden = self.decoder(self.embedding(tokens), append=Append(state.cache, state.cached, used))
+    def _encode(self, memory: Memory, tokens: Tensor, count: Tensor) -> Memory:
+        """The memory with the first `count` (B,) of the new tokens (B, Q) encoded."""
+        used = memory.used + tokens.shape[1]
+        cache = memory.cache.with_room(used)
+        hidden = self.decoder(self.embedding(tokens), append=Append(cache, memory.cached, used))
         index = (count - 1).clamp_min(0)[:, None, None].expand(-1, 1, hidden.shape[2])
-        last = torch.where((count > 0)[:, None], hidden.gather(1, index)[:, 0], state.last)
-        return replace(state, cached=state.cached + count, last=last)
+        last = torch.where((count > 0)[:, None], hidden.gather(1, index)[:, 0], memory.last)
+        return Memory(cache, memory.cached + count, used, last)
 
 
 def _plan(tokens: Tensor, is_keyword: Tensor) -> Tensor:

@@ -1,19 +1,20 @@
 """The contract that every family of models fulfils, and the state that its decoding passes along.
 
-Shapes: B rows, L places in reading order, E edits a step, V vocabulary.
+Shapes: B rows, L places in reading order, E edits per step, V vocabulary.
 """
 
 import abc
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
+from insnet.families.offers import Offer
 from insnet.insertion.canvas import INSERTED, Canvas, Edits
-from insnet.insertion.constraints import ABSENT, Constraints
+from insnet.insertion.constraints import ABSENT, Limits
 from insnet.insertion.order import Sentence
 from insnet.layers.transformer import Block, TransformerShape
 from insnet.text.batching import TokenBatch
@@ -22,16 +23,22 @@ from insnet.text.tokenizer import SPECIALS
 
 @dataclass(frozen=True)
 class Traits:
-    """What a family can do, for those who must treat families differently."""
+    """Facts about a family, for those who must treat families differently."""
 
-    keeps_keywords: bool
-    """Required words are on the canvas from the start and can't be lost."""
+    keeps_given: bool
+    """Given words are on the canvas from the start and stay there."""
+    inserts_anywhere: bool
+    """A token may go into any open slot; false for a family that only appends."""
     fills_blanks: bool
     """Text may be given around blanks."""
-    exact_likelihood: bool
-    """The likelihood of a text needs no sum over orders."""
-    inserts_in_layers: bool = False
-    """Insertions may share a step, and be trained to: the losses heed `LossContext.tau`."""
+    several_per_step: bool
+    """One step may fill several slots."""
+    deletes: bool = False
+    """A step may remove tokens that were inserted."""
+    takes_source: bool = False
+    """A text is written from another one, as in translation."""
+    likelihood: Literal["exact", "bound", "none"] = "none"
+    """What `log_likelihood` computes: `bound` is one from below, from one sampled order."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +73,13 @@ class Prompt:
 
     canvas: Canvas
     """The required words in reading order between <bos> and <eos>."""
-    constraints: Constraints
+    limits: Limits
     seeds: Tensor
     """(B,) each row's source of randomness."""
-    order: int = 0
-    """The number, among the orders that the family knows, of the one to insert in."""
+    longest: int
+    """Places of the longest row, known without asking the device."""
+    order: Tensor
+    """(B,) the number, among the orders that the family knows, of the one to insert in."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +91,10 @@ class Shared:
 
 @dataclass(frozen=True)
 class State:
-    """Where decoding stands. Families add private fields in a subclass; every plain tensor is batch-first."""
+    """Where decoding stands. Every plain tensor is batch-first."""
 
     canvas: Canvas
-    constraints: Constraints
+    limits: Limits
     seeds: Tensor
     """(B,)"""
     row: Tensor
@@ -93,58 +102,41 @@ class State:
     step: Tensor
     """(B,) steps made so far."""
     inserted: Tensor
-    """(B,) tokens inserted so far."""
-    log_survival: Tensor
-    """(B,) the log-probability of not having stopped until now."""
+    """(B,) tokens inserted so far, less those removed."""
+    longest: int
+    """No row has more places than this: known without asking the device."""
+    memory: Any
+    """The family's own part: a frozen dataclass of batch-first tensors, such as caches."""
+
+    @classmethod
+    def first(cls, prompt: Prompt, memory: Any) -> "State":
+        """The state of a prompt before any step."""
+        zeros = torch.zeros_like(prompt.seeds)
+        row = torch.arange(len(zeros), device=zeros.device)
+        return cls(prompt.canvas, prompt.limits, prompt.seeds, row, zeros, zeros, prompt.longest, memory)
 
     def select(self, rows: Tensor) -> Self:
         """The state of some rows, repeats allowed. A copy: the way to advance one state in two directions."""
         selected: Self = map_tensors(self, lambda tensor: tensor[rows])
         return selected
 
-    def public(self, rows: Tensor) -> "State":
-        """What a chooser looks at, of some rows, repeats allowed: no family's private part, which may be large."""
-        parts = {field.name: getattr(self, field.name) for field in dataclasses.fields(State)}
-        return State(**{name: map_tensors(part, lambda tensor: tensor[rows]) for name, part in parts.items()})
+    def tightened(self) -> Self:
+        """The same with `longest` as it is; asks the device."""
+        return dataclasses.replace(self, longest=int(self.canvas.length.max()))
 
     def join(self, other: Self) -> Self:
         """The rows of both states, this one's first; capacities may differ."""
         joined: Self = _join(self, other)
         return joined
 
-    def after(self, edits: Edits, canvas: Canvas, **private: Any) -> Self:
-        """The state once `edits` are done: counters moved on, the rest replaced."""
-        return dataclasses.replace(
-            self,
-            canvas=canvas,
-            step=self.step + 1,
-            inserted=self.inserted + edits.puts().sum(dim=1),
-            log_survival=self.log_survival + edits.stop_log_prob.to(self.log_survival.dtype),
-            **private,
-        )
-
-
-class Choose(Protocol):
-    """How a decoder decides; see insnet.decoding.choose. Everything is batched and pure."""
-
-    def stop(self, state: State, log_stop: Tensor) -> Tensor:
-        """True (B,) where the row ends now; `log_stop` (B,) is the model's."""
-        ...
-
-    def slots(self, state: State, log_probs: Tensor) -> Tensor:
-        """The slots (B, E) to fill, all different, from log-probabilities (B, S) over open slots; Edits.NOTHING where a
-        row fills fewer than E, but each has one at least."""
-        ...
-
-    def token(self, state: State, slot: Tensor, log_probs: Tensor) -> Tensor:
-        """The token (B,) to put into `slot` (B,), from log-probabilities (B, V); Edits.NOTHING where none may go there.
-        A row that gets no token at all ends."""
-        ...
-
-    def settle(self, state: State, slot: Tensor, token: Tensor, log_prob: Tensor) -> Tensor:
-        """The tokens (B, E) that may go into their slots (B, E) together, Edits.NOTHING in place of the others;
-        `log_prob` (B, E) is that of slot and token."""
-        ...
+    def after(self, edits: Edits, canvas: Canvas) -> Self:
+        """The state once `edits` have made `canvas`: counters moved on, the memory left as it is."""
+        columns = edits.token.shape[1]
+        inserted = self.inserted + (edits.puts()[:, 0] if columns == 1 else edits.puts().sum(dim=1))
+        if edits.deleted is not None:
+            inserted = inserted - edits.deleted.sum(dim=1)
+        longest = self.longest + 1 if columns == 1 else int(canvas.length.max())
+        return dataclasses.replace(self, canvas=canvas, step=self.step + 1, inserted=inserted, longest=longest)
 
 
 @dataclass(frozen=True)
@@ -158,7 +150,7 @@ class FamilyConfig:
     layers: int = 12
     """Transformer blocks."""
     heads: int = 12
-    """Attention heads a block."""
+    """Attention heads per block."""
     dropout: float = 0.1
     """Share of activations dropped while training."""
 
@@ -169,6 +161,17 @@ class FamilyConfig:
 
     def shape(self) -> TransformerShape:
         return TransformerShape(self.width, self.layers, self.heads, self.dropout)
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """The orders of insertion that the model has learned and is told; the first is for one by one, the last for
+        several at a time."""
+        return ("left_to_right",)
+
+    @property
+    def longest(self) -> int | None:
+        """The most insertions that the model can be told to make; None where it is told none."""
+        return None
 
 
 class Generator(nn.Module, abc.ABC):
@@ -182,10 +185,10 @@ class Generator(nn.Module, abc.ABC):
     def losses(self, batch: TokenBatch, context: LossContext) -> dict[str, LossTerm]:
         """Named loss terms of a batch; the term "token" counts the insertions."""
 
-    @abc.abstractmethod
     def log_likelihood(self, batch: TokenBatch) -> Tensor:
         """A lower bound (B,) of each text's log-likelihood given its given words, from one sampled order;
         exact where the traits say so."""
+        raise NotImplementedError
 
     def token_log_probs(self, batch: TokenBatch) -> Tensor:
         """The log-probability (B, L) of each token in its slot when it goes in, along one sampled order; 0 for what is
@@ -204,24 +207,8 @@ class Generator(nn.Module, abc.ABC):
         """The state before the first step: what is given, encoded."""
 
     @abc.abstractmethod
-    def propose(self, state: State, choose: Choose) -> Edits:
-        """The next step's edits; changes nothing."""
-
-    @property
-    def orders(self) -> tuple[str, ...]:
-        """The orders of insertion that the model has learned and is told; the first is for one by one, the last for
-        several at a time."""
-        return ("left_to_right",)
-
-    @property
-    def is_told_its_length(self) -> bool:
-        """Whether a text's number of insertions must be fixed before the first one."""
-        return False
-
-    def count_log_probs(self, state: State) -> Tensor | None:
-        """Log-probabilities (B, N) of how many insertions are still to come, from 0 on; None where none are learned."""
-        del state
-        return None
+    def offer(self, state: State) -> Offer:
+        """What may come next, and how likely it is; changes nothing."""
 
     @abc.abstractmethod
     def advance(self, state: State, edits: Edits) -> State:
@@ -229,28 +216,25 @@ class Generator(nn.Module, abc.ABC):
         a state once; `select` makes a copy to advance another way."""
 
 
+def restarted(family: Generator, state: State, canvas: Canvas, order: Tensor) -> State:
+    """The state with another canvas, encoded anew: how a family with a cache answers a deletion, which would
+    invalidate what later tokens have seen."""
+    longest = int(canvas.length.max())
+    fresh = family.start(Prompt(canvas, state.limits, state.seeds, longest, order))
+    return dataclasses.replace(state, canvas=canvas, longest=longest, memory=fresh.memory)
+
+
 def sentence_of_batch(batch: TokenBatch) -> Sentence:
     """What an order may look at."""
     return Sentence(batch.tokens, batch.lengths, batch.given, batch.starts_word, batch.seeds)
 
 
-def initial_counters(prompt: Prompt) -> dict[str, Tensor]:
-    """The public fields of a state that has made no step."""
-    zeros = torch.zeros_like(prompt.seeds)
-    return {
-        "seeds": prompt.seeds,
-        "row": torch.arange(len(prompt.seeds), device=prompt.seeds.device),
-        "step": zeros,
-        "inserted": zeros,
-        "log_survival": zeros.double(),
-    }
-
-
 _FILL = {"origin": INSERTED, "forbidden": ABSENT}
-"""What fields of a canvas and of constraints hold where there is nothing; zero everywhere else."""
+"""What fields of a canvas and of limits hold where there is nothing; zero everywhere else."""
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """The same with every tensor changed, in nested dataclasses too; what is Shared stays."""
     if isinstance(value, Tensor):
         return change(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, Shared | type):
@@ -267,7 +251,7 @@ def _join(first: Any, second: Any, name: str = "") -> Any:
     if dataclasses.is_dataclass(first) and not isinstance(first, type):
         names = [field.name for field in dataclasses.fields(first)]
         return dataclasses.replace(first, **{n: _join(getattr(first, n), getattr(second, n), n) for n in names})
-    return first
+    return max(first, second)  # bounds and flags kept on the host
 
 
 def _equal_sizes(first: Tensor, second: Tensor, fill: int) -> tuple[Tensor, Tensor]:

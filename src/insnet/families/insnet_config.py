@@ -52,3 +52,7 @@ class InsNetConfig(FamilyConfig):
     @property
     def orders(self) -> tuple[str, ...]:
         return orders_of_name(self.order)
+
+    @property
+    def longest(self) -> int | None:
+        return self.count_head if self.length_conditioned else None

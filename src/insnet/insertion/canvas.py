@@ -1,15 +1,18 @@
 """The canvas, the edits made to it, and `apply`: the one place where a text is changed.
 
-Shapes: B rows, L places in reading order (capacity; `length` says how many are used), E edits a row.
+Shapes: B rows, L places in reading order (capacity; `length` says how many are used), E edits per row.
 Slot s is the gap right of place s; <bos> stands at place 0 and <eos> at the last, so no slot lies outside them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 INSERTED = -1  # the origin of a token that was not given
+NOTHING = -1  # in place of a token: no edit
+CLOSE = -2  # in place of a token: this slot stays empty from now on
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,12 @@ class Canvas:
         """The same canvas with room for `capacity` places."""
         extra = capacity - self.capacity
         assert extra >= 0
-
-        def pad(values: Tensor, fill: int) -> Tensor:
-            return torch.nn.functional.pad(values, (0, extra), value=fill)
-
-        return Canvas(pad(self.tokens, 0), pad(self.origin, INSERTED), pad(self.closed_after, False), self.length)
+        return Canvas(
+            F.pad(self.tokens, (0, extra)),
+            F.pad(self.origin, (0, extra), value=INSERTED),
+            F.pad(self.closed_after, (0, extra), value=False),
+            self.length,
+        )
 
     def is_slot(self) -> Tensor:
         """True (B, L) at places that have a slot to their right."""
@@ -50,64 +54,103 @@ class Canvas:
 
 @dataclass(frozen=True)
 class Edits:
-    """What one step does to every row. All log-probabilities are the untruncated model's."""
+    """What one step does to every row, in this order: a parent is taken, tokens are deleted, others put in."""
 
     slot: Tensor
-    """(B, E) slots on the canvas before the step; several in one slot land left to right."""
+    """(B, E) slots on the canvas without what is deleted; several tokens in one slot land left to right."""
     token: Tensor
-    """(B, E) the ids put there; NOTHING where a row has fewer than E edits."""
+    """(B, E) the ids put there; NOTHING where a row has fewer than E edits, CLOSE where a slot is closed."""
     log_prob: Tensor
-    """(B, E) of slot and token, given that the row goes on; 0 where nothing is put."""
+    """(B, E) of slot and token under the untruncated model, given that the row goes on; 0 where nothing is put."""
     stop_log_prob: Tensor
-    """(B,) of going on, or of stopping where the row is finished."""
+    """(B,) of going on, or of stopping where the row is finished; 0 where a bound decided that."""
     finished: Tensor
-    """(B,) true where the row ends here, its edits being nothing."""
-
-    NOTHING = -1
-
-    @classmethod
-    def none(cls, stop_log_prob: Tensor) -> "Edits":
-        """Those of rows that all end here, with the log-probability (B,) of doing so."""
-        ends = torch.ones_like(stop_log_prob, dtype=torch.bool)
-        nothing = torch.full_like(ends, cls.NOTHING, dtype=torch.int64)[:, None]
-        return cls(torch.zeros_like(nothing), nothing, torch.zeros_like(stop_log_prob)[:, None], stop_log_prob, ends)
+    """(B,) true where the row ends here: it puts nothing."""
+    cut: Tensor | None = None
+    """(B,) true where only the limit on tokens ends the row; None for nowhere."""
+    deleted: Tensor | None = None
+    """(B, L) true at places whose tokens are removed; None for nowhere."""
+    parent: Tensor | None = None
+    """(B,) the row that each row goes on from, as in a beam search; None for itself."""
 
     def puts(self) -> Tensor:
         """True (B, E) where a token is put."""
-        return self.token != self.NOTHING
+        return self.token >= 0
+
+    def only(self, is_active: Tensor) -> "Edits":
+        """The same for active rows (B,); the others are finished and left alone."""
+        deleted = None if self.deleted is None else self.deleted & is_active[:, None]
+        token = self.token.masked_fill(~is_active[:, None], NOTHING)
+        return replace(self, token=token, finished=self.finished | ~is_active, deleted=deleted)
+
+    def select(self, rows: Tensor) -> "Edits":
+        """The edits of some rows."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: value[rows] for name, value in values.items() if value is not None})
+
+    def left_to_right(self) -> "Edits":
+        """The same edits in reading order, rows without an edit last."""
+        if self.slot.shape[1] == 1:
+            return self
+        key = self.slot.masked_fill(self.token == NOTHING, torch.iinfo(self.slot.dtype).max)
+        order = key.argsort(dim=1, stable=True)
+        slot, token, log_prob = (values.gather(1, order) for values in (self.slot, self.token, self.log_prob))
+        return replace(self, slot=slot, token=token, log_prob=log_prob)
 
 
-def apply(canvas: Canvas, edits: Edits) -> Canvas:
-    """The canvas after the edits; its capacity must have room for them (`with_capacity` makes some).
+def apply(canvas: Canvas, edits: Edits, *tables: tuple[Tensor, Tensor | float]) -> tuple[Canvas, list[Tensor]]:
+    """The canvas after the edits, and a family's own tables (B, L), each with what a new token gets: (B, E) or a
+    number. The canvas must have room for the edits (`with_capacity` makes some); `edits.parent` is not looked at.
 
     >>> canvas = Canvas(torch.tensor([[1, 7, 2, 0, 0]]), torch.tensor([[-1, 0, -1, -1, -1]]),
     ...                 torch.zeros(1, 5, dtype=torch.bool), torch.tensor([3]))
     >>> edits = Edits(torch.tensor([[1, 0]]), torch.tensor([[9, 8]]), torch.zeros(1, 2), torch.zeros(1),
     ...               torch.tensor([False]))
-    >>> apply(canvas, edits).tokens.tolist()
+    >>> apply(canvas, edits)[0].tokens.tolist()
     [[1, 8, 7, 9, 2]]
     """
-    puts = edits.puts()  # (B, E)
-    place = torch.arange(canvas.capacity, device=puts.device)  # (L,)
-    shift = ((edits.slot[:, None, :] < place[None, :, None]) & puts[:, None, :]).sum(dim=2)  # (B, L)
-    is_used = place[None, :] < canvas.length[:, None]
-    old_place = torch.where(is_used, place[None, :] + shift, canvas.capacity)
-    new_place = torch.where(puts, place_of_edits(edits), canvas.capacity)  # (B, E)
+    values: list[tuple[Tensor, Tensor | float]] = [
+        (canvas.tokens, edits.token),
+        (canvas.origin, INSERTED),
+        (canvas.closed_after, False),
+        *tables,
+    ]
+    if edits.deleted is not None:
+        canvas = replace(canvas, length=canvas.length - edits.deleted.sum(dim=1))
+        values = [(_without(edits.deleted, canvas.length, *pair), pair[1]) for pair in values]
+    room = canvas.capacity
+    puts, own_place = edits.puts(), place_of_edits(edits)  # (B, E)
+    new_place = torch.where(puts, own_place, room)
+    is_new = values[0][0].new_zeros((len(puts), room + 1), dtype=torch.bool).scatter(1, new_place, True)[:, :room]
+    source = torch.arange(room, device=puts.device) - is_new.cumsum(dim=1)  # (B, L): of new tokens, a neighbour's
+    source = source.clamp_min(0)
+    tokens, origin, closed, *moved = (_moved(*pair, source, is_new, new_place) for pair in values)
+    closing = torch.where(edits.token == CLOSE, own_place - 1, room)
+    closed = F.pad(closed, (0, 1)).scatter(1, closing, True)[:, :room]
+    return Canvas(tokens, origin, closed, canvas.length + puts.sum(dim=1)), moved
 
-    def move(old: Tensor, new: Tensor, fill: int) -> Tensor:
-        moved = torch.full((old.shape[0], canvas.capacity + 1), fill, dtype=old.dtype, device=old.device)
-        return moved.scatter(1, old_place, old).scatter(1, new_place, new.to(old.dtype))[:, :-1]
 
-    return Canvas(
-        tokens=move(canvas.tokens, edits.token, 0),
-        origin=move(canvas.origin, torch.full_like(edits.token, INSERTED), INSERTED),
-        closed_after=move(canvas.closed_after, torch.zeros_like(puts), False),
-        length=canvas.length + puts.sum(dim=1),
-    )
+def _moved(old: Tensor, new: Tensor | float, source: Tensor, is_new: Tensor, new_place: Tensor) -> Tensor:
+    """A table (B, L) after insertions, new tokens having `new`."""
+    moved = old.gather(1, source)
+    if not isinstance(new, Tensor):
+        return moved.masked_fill(is_new, new)
+    if new.shape[1] == 1:
+        return torch.where(is_new, new.to(old.dtype), moved)
+    return F.pad(moved, (0, 1)).scatter(1, new_place, new.to(old.dtype))[:, :-1]
+
+
+def _without(deleted: Tensor, length: Tensor, table: Tensor, new: Tensor | float) -> Tensor:
+    """A table (B, L) whose deleted places are closed up, the text's `length` (B,) being what is left."""
+    kept_first = deleted.long().argsort(dim=1, stable=True)
+    is_behind = torch.arange(table.shape[1], device=table.device) >= length[:, None]
+    return table.gather(1, kept_first).masked_fill(is_behind, 0 if isinstance(new, Tensor) else new)
 
 
 def place_of_edits(edits: Edits) -> Tensor:
     """Where each new token (B, E) stands once all edits of the step are done."""
+    if edits.slot.shape[1] == 1:
+        return edits.slot + 1
     index = torch.arange(edits.slot.shape[1], device=edits.slot.device)
     earlier, own = edits.slot[:, :, None], edits.slot[:, None, :]  # [e', e]
     goes_left = (earlier < own) | ((earlier == own) & (index[:, None] < index[None, :]))

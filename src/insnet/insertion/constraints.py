@@ -1,9 +1,10 @@
-"""What a decoder may and may not do: closed slots, whole words, banned words, repetitions, length in words.
+"""What a decoder may and may not do: whole words, banned words, repetitions, length in words.
 
-Shapes: B rows, L places in reading order, V vocabulary, F token sequences of at most M tokens.
+Shapes: B rows, L places in reading order, N (row, slot) pairs, V vocabulary, F token sequences of at most M tokens.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch import Tensor
 from insnet.insertion.canvas import INSERTED, Canvas
 
 ABSENT = -1  # pads a sequence shorter than M
+FREE = -1  # a number of insertions that nobody has fixed
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,40 @@ class Lexicon:
     same_letters: Tensor = field(default_factory=lambda: torch.arange(0))
     """The first token with the same letters in whatever case, as an id; bans speak of these. Empty: each its own."""
 
+    is_word: Tensor = field(default_factory=lambda: torch.arange(0))
+    """True for tokens that begin a word, not a punctuation mark."""
+
     def to(self, device: torch.device) -> "Lexicon":
-        return Lexicon(**{name: table.to(device) for name, table in vars(self).items()})
+        return Lexicon(**{each.name: getattr(self, each.name).to(device) for each in fields(self)})
+
+    @property
+    def size(self) -> int:
+        return len(self.generatable)
+
+    @cached_property
+    def refused(self) -> Tensor:
+        """True (8, V) for tokens that must not go into a slot; its kind is 1 where a required word stands left of it,
+        plus 2 where one stands right of it, plus 4 where it is a blank without a word."""
+        allowed = self.generatable.expand(8, -1).clone()
+        for kind in range(8):
+            for flag, table in enumerate((self.may_follow_required, self.may_precede_required, self.is_word)):
+                if kind >> flag & 1:
+                    allowed[kind] &= table
+        return ~allowed
+
+    @cached_property
+    def is_parted(self) -> Tensor:
+        """True (2, V): a word begins with the token, if a space stands before it; a space follows the token."""
+        return torch.stack([self.starts_word & ~self.joins_left, ~self.joins_right])
+
+    def folded(self, canvas: Canvas) -> Canvas:
+        """The canvas with letters of whatever case as one."""
+        return replace(canvas, tokens=self.same_letters[canvas.tokens]) if len(self.same_letters) else canvas
 
 
 @dataclass(frozen=True)
-class Constraints:
-    """What one call demands of each row."""
+class Limits:
+    """What each row must keep to."""
 
     min_words: Tensor
     """(B,) stop no earlier; whitespace words of the printed text."""
@@ -47,7 +76,7 @@ class Constraints:
     max_tokens: Tensor
     """(B,) insertions after which a row is cut off."""
     insertions: Tensor
-    """(B,) stop after so many insertions; FREE to let the stopping rule decide."""
+    """(B,) the planned number of insertions; FREE to let the stopping rule decide."""
     slack: Tensor
     """(B,) how many insertions before or after that a row may end, where the model finds a good place to."""
     word_correction: Tensor
@@ -55,80 +84,70 @@ class Constraints:
     forbidden: Tensor
     """(B, F, M) sequences of the lexicon's `same_letters` that must not come to stand together, padded with ABSENT."""
     fills_blanks: Tensor
-    """(B,) true where every open slot between two given stretches must get a token."""
-
-    FREE = -1
+    """(B,) true where every open slot between two given stretches must get a word."""
+    has_blanks: bool
+    """Whether any row has such slots: known without asking the device."""
 
 
 def count_words(canvas: Canvas, lexicon: Lexicon, word_correction: Tensor) -> Tensor:
     """How many whitespace words (B,) the canvas prints, <bos> and <eos> left aside."""
-    inner = torch.arange(canvas.capacity, device=canvas.tokens.device)[None, :]
-    is_inner = (inner > 0) & (inner < canvas.length[:, None] - 1)  # (B, L)
-    begins = lexicon.starts_word[canvas.tokens] & ~lexicon.joins_left[canvas.tokens]  # (B, L)
-    follows_space = torch.ones_like(is_inner)
-    follows_space[:, 2:] = ~lexicon.joins_right[canvas.tokens[:, 1:-1]]
-    is_first = inner == 1
-    return (is_inner & (is_first | (begins & follows_space))).sum(dim=1) + word_correction
+    begins, ends = lexicon.is_parted[:, canvas.tokens]  # (B, L) each
+    begins_word = begins[:, 1:] & ends[:, :-1]
+    begins_word[:, 0] = True  # what follows <bos>
+    is_inner = torch.arange(1, canvas.capacity, device=begins.device) < canvas.length[:, None] - 1
+    words: Tensor = (is_inner & begins_word).sum(dim=1) + word_correction
+    return words
 
 
-def neighbours_of_slot(canvas: Canvas, slot: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Ids and origins (B,) left and right of a slot (B,)."""
-    places = torch.stack([slot, slot + 1], dim=1)  # (B, 2)
-    tokens, origins = canvas.tokens.gather(1, places), canvas.origin.gather(1, places)
-    return tokens[:, 0], tokens[:, 1], origins[:, 0], origins[:, 1]
+def neighbours_of_slot(canvas: Canvas, row: Tensor, slot: Tensor) -> tuple[Tensor, Tensor]:
+    """Ids and origins (N, 2), left and right, of slots (N,) of some rows (N,)."""
+    places = torch.stack([slot, slot + 1], dim=1)
+    return canvas.tokens[row[:, None], places], canvas.origin[row[:, None], places]
 
 
-def allowed_tokens(canvas: Canvas, slot: Tensor, lexicon: Lexicon, forbidden: Tensor) -> Tensor:
-    """True (B, V) for what may go into `slot` (B,): leaves required words whole and completes nothing banned.
+def empty_blanks(canvas: Canvas, limits: Limits) -> Tensor:
+    """True (B, L) at open slots between two given stretches, in rows whose blanks must all be filled."""
+    place = torch.arange(canvas.capacity, device=canvas.length.device)
+    is_border = (place == 0) | (place == canvas.length[:, None] - 1)  # <bos> and <eos>
+    is_given = is_border | (canvas.origin != INSERTED)
+    follows = torch.nn.functional.pad(is_given[:, 1:], (0, 1), value=False)
+    return canvas.open_slots() & is_given & follows & limits.fills_blanks[:, None]
 
-    By induction no piece ever glues itself to a required word: behind one only word-initial pieces may go, so what
-    stands behind it is always word-initial, whatever else is inserted later.
+
+def completing_tokens(canvas: Canvas, row: Tensor, slot: Tensor, sequences: Tensor, vocabulary: int) -> Tensor:
+    """True (N, V) for tokens that, put into `slot` (N,) of `row` (N,), complete one of that row's sequences (B, F, M).
+
+    A hole of the sequence is where the token would stand; all holes are looked at together.
     """
-    _, _, left_origin, right_origin = neighbours_of_slot(canvas, slot)
-    behind_required = lexicon.generatable & lexicon.may_follow_required
-    left = torch.stack([lexicon.generatable, behind_required])  # (2, V): behind what was inserted, and what is required
-    both = torch.cat([left, left & lexicon.may_precede_required])  # (4, V): the same before what is required
-    allowed = both[(left_origin != INSERTED).long() + 2 * (right_origin != INSERTED)]
-    if forbidden.shape[1]:
-        allowed = allowed & ~_banned_tokens(canvas, slot, lexicon, forbidden)
-    return allowed
+    longest = sequences.shape[2]
+    others, places = _holes(longest, slot.device)  # (M, M-1) each
+    around = _tokens_at(canvas, row, slot[:, None] + places.flatten())  # (N, M * (M-1))
+    sequences = sequences[row]  # (N, F, M)
+    wanted = sequences[:, :, others]  # (N, F, M, M-1)
+    fits = (wanted == around.view(len(row), 1, longest, longest - 1)) | (wanted == ABSENT)
+    is_match = fits.all(dim=3) & (sequences >= 0)  # (N, F, M): of each hole
+    token = sequences.masked_fill(~is_match, vocabulary).flatten(1)
+    completes = torch.zeros(len(row), vocabulary + 1, dtype=torch.bool, device=slot.device)
+    return completes.scatter_(1, token, True)[:, :vocabulary]
 
 
-def _banned_tokens(canvas: Canvas, slot: Tensor, lexicon: Lexicon, forbidden: Tensor) -> Tensor:
-    """True (B, V) for tokens that would complete something banned, whatever its case."""
-    same = lexicon.same_letters
-    if len(same) == 0:
-        return completing_tokens(canvas, slot, forbidden, len(lexicon.generatable))
-    folded = replace(canvas, tokens=same[canvas.tokens])
-    return completing_tokens(folded, slot, forbidden, len(same))[:, same]
+def _holes(longest: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """For each hole of a sequence its other indices, and where these stand relative to the slot."""
+    others = [[index for index in range(longest) if index != hole] for hole in range(longest)]
+    places = [[index - hole + 1 - (index > hole) for index in row] for hole, row in enumerate(others)]
+    both = torch.tensor([others, places], device=device).view(2, longest, longest - 1)
+    return both[0], both[1]
 
 
-def completing_tokens(canvas: Canvas, slot: Tensor, sequences: Tensor, vocabulary: int) -> Tensor:
-    """True (B, V) for tokens that, put into `slot` (B,), complete one of the sequences (B, F, M)."""
-    rows, longest = sequences.shape[0], sequences.shape[2]
-    completes = torch.zeros(rows, vocabulary + 1, dtype=torch.bool, device=slot.device)
-    for hole in range(longest):
-        others = [index for index in range(longest) if index != hole]
-        places = torch.tensor([index - hole + 1 - (index > hole) for index in others], device=slot.device)
-        around = _tokens_at(canvas, slot[:, None] + places.long()[None, :])  # (B, M-1)
-        wanted = sequences[:, :, others]  # (B, F, M-1)
-        is_match = ((wanted == ABSENT) | (wanted == around[:, None, :])).all(dim=2)  # (B, F)
-        token = sequences[:, :, hole]
-        index = torch.where(is_match & (token >= 0), token, vocabulary)
-        completes.scatter_(1, index, True)
-    return completes[:, :vocabulary]
+def _tokens_at(canvas: Canvas, row: Tensor, places: Tensor) -> Tensor:
+    """Ids at `places` (N, P) of some rows (N,); -3, which equals nothing, outside the canvas."""
+    is_outside = (places < 0) | (places >= canvas.length[row][:, None])
+    return canvas.tokens[row[:, None], places.clamp(0, canvas.capacity - 1)].masked_fill(is_outside, -3)
 
 
-def repeated_sequences(canvas: Canvas, size: int) -> Tensor:
-    """All runs of `size` tokens on the canvas, as sequences (B, F, size) that a decoder may refuse to write again."""
-    tokens = canvas.tokens
-    windows = tokens.unfold(1, size, 1) if canvas.capacity >= size else tokens.new_zeros(tokens.shape[0], 0, size)
-    start = torch.arange(windows.shape[1], device=canvas.tokens.device)[None, :]
-    is_inner = (start > 0) & (start + size < canvas.length[:, None])  # (B, F)
-    return torch.where(is_inner[:, :, None], windows, -2)  # -2 stands nowhere, so it never matches
-
-
-def _tokens_at(canvas: Canvas, places: Tensor) -> Tensor:
-    """Ids at `places` (B, P); -3, which equals nothing, outside the canvas."""
-    is_inside = (places >= 0) & (places < canvas.length[:, None])
-    return torch.where(is_inside, canvas.tokens.gather(1, places.clamp(0, canvas.capacity - 1)), -3)
+def repeated_sequences(canvas: Canvas, size: int, longest: int) -> Tensor:
+    """All runs of `size` tokens among the first `longest` places, as sequences (B, F, size) not to be written again."""
+    windows = canvas.tokens[:, :longest].unfold(1, min(size, longest), 1)
+    start = torch.arange(windows.shape[1], device=canvas.tokens.device)
+    is_outer = (start == 0) | (start + size >= canvas.length[:, None])  # (B, F): it holds <bos>, <eos> or nothing
+    return windows.masked_fill(is_outer[:, :, None], -2)  # -2 stands nowhere, so it never matches

@@ -161,6 +161,7 @@ class Tokenizer:
             "may_follow_required": follows,
             "may_precede_required": precedes,
             "generatable": generatable,
+            "is_word": not is_special and starts_word and text is not None and any(map(str.isalnum, text)),
         }
 
     def _printable(self, parts: Sequence[int | Literal]) -> Iterator[str | Literal]:

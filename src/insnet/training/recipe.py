@@ -153,8 +153,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         family = self.model.family
-        if self.objective.is_layered and not FAMILIES[family].traits.inserts_in_layers:
-            can = [name for name, kind in FAMILIES.items() if kind.traits.inserts_in_layers]
+        if self.objective.is_layered and not FAMILIES[family].traits.several_per_step:
+            can = [name for name, kind in FAMILIES.items() if kind.traits.several_per_step]
             raise ValueError(f"[objective] tau lets insertions share a step; {family} cannot, {', '.join(can)} can")
 
     def tables(self) -> dict[str, dict[str, Any]]:

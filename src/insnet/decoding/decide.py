@@ -1,0 +1,91 @@
+"""Offers in, edits out: the only place that knows what closed slots, nothing and the end mean for probabilities.
+
+Shapes: B rows, S slots, E edits per step, V vocabulary.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from insnet.decoding.choose import Chooser
+from insnet.decoding.lengths import planned
+from insnet.families.generator import Generator, State
+from insnet.families.offers import ChosenSlots, Insertions, Offer
+from insnet.insertion.canvas import NOTHING, Edits
+
+
+@dataclass(frozen=True)
+class Decider:
+    """What the decode loop asks at every step; the same for all families."""
+
+    chooser: Chooser
+
+    def begin(self, family: Generator, state: State) -> State:
+        """The first state with the lengths that the model itself plans, if it is to."""
+        return planned(family, state, self.chooser.config, self.chooser.lexicon)
+
+    def __call__(self, offer: Offer, state: State) -> Edits:
+        """The next step's edits; changes nothing."""
+        return decide_insertions(offer, state, self.chooser)
+
+
+def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edits:
+    """Whether the rows end, which slots are filled, and with what."""
+    is_open = state.canvas.open_slots()[:, : offer.slots.shape[1]]
+    slots, log_stop, log_go = of_open_slots(offer, is_open)
+    ending = chooser.ending(state, log_stop)
+    if log_stop is None:  # every slot says for itself whether anything goes there
+        index = torch.arange(slots.shape[1], device=slots.device)
+        chosen = ChosenSlots.of(torch.where(is_open, index, NOTHING))
+    else:
+        chosen = ChosenSlots.of(chooser.slots(state, slots))
+    token, log_prob = _tokens(offer, state, chosen, chooser)
+    log_prob = log_prob + slots.gather(1, chosen.slot.clamp_min(0))
+    if chosen.slot.shape[1] > 1:
+        token = _together(state, chosen.slot, token, log_prob, chooser)
+    finished = ending.ends | (token == NOTHING).all(dim=1) | ~is_open.any(dim=1)
+    token = token.masked_fill(finished[:, None], NOTHING)
+    asked = torch.zeros_like(log_prob[:, 0])
+    if log_stop is not None and log_go is not None:
+        asked = torch.where(finished, log_stop, log_go).masked_fill(~ending.is_asked, 0.0)
+    return Edits(
+        slot=chosen.slot.clamp_min(0),
+        token=token,
+        log_prob=log_prob.masked_fill(token == NOTHING, 0.0),
+        stop_log_prob=asked,
+        finished=finished,
+        cut=ending.is_cut,
+    ).left_to_right()
+
+
+def of_open_slots(offer: Insertions, is_open: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Log-probabilities of open slots (B, S), of stopping and of going on (B,): the mass of closed slots counts as
+    stopping."""
+    among_open = offer.slots.masked_fill(~is_open, -math.inf)
+    log_open = among_open.logsumexp(dim=1)
+    slots = (among_open - log_open[:, None]).masked_fill(~is_open, -math.inf)  # a row may have none
+    if offer.stop is None or offer.go is None:
+        return slots, None, None
+    log_closed = offer.slots.masked_fill(is_open, -math.inf).logsumexp(dim=1)
+    return slots, torch.logaddexp(offer.stop, offer.go + log_closed), offer.go + log_open
+
+
+def _tokens(offer: Insertions, state: State, chosen: ChosenSlots, chooser: Chooser) -> tuple[Tensor, Tensor]:
+    """The tokens (B, E) for the chosen slots and their log-probabilities; NOTHING where there is no slot."""
+    log_probs = offer.tokens(chosen)  # (N, V) or (N, V + 1)
+    token = chooser.tokens(state, chosen, log_probs)
+    log_prob = log_probs.gather(1, token.clamp_min(0)[:, None])[:, 0]
+    if offer.empty is not None:
+        token = token.masked_fill(token == log_probs.shape[1] - 1, offer.empty)
+    return chosen.spread(token, NOTHING), chosen.spread(log_prob, 0.0)
+
+
+def _together(state: State, slot: Tensor, token: Tensor, log_prob: Tensor, chooser: Chooser) -> Tensor:
+    """Those of the tokens (B, E) that go in in one step: one of them, or as many as get along."""
+    if chooser.config.is_parallel:
+        return chooser.settle(state, slot, token, log_prob)
+    kept = chooser.one_slot(state, log_prob.masked_fill(token == NOTHING, -math.inf))
+    is_kept = torch.arange(token.shape[1], device=token.device) == kept
+    return token.masked_fill(~is_kept, NOTHING)

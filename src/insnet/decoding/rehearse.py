@@ -1,0 +1,28 @@
+"""Lengths from rehearsals: truncation commits to small gaps and stops early, so a length can't come from truncated
+decoding itself."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from insnet.decoding.choose import Chooser
+from insnet.decoding.decide import Decider
+from insnet.decoding.loop import decode
+from insnet.families.generator import Generator, Prompt, map_tensors
+from insnet.randomness import mix
+
+_REHEARSAL_NOISE = 301
+
+
+def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Tensor:
+    """A number of insertions (B,) for each row of a prompt: a quantile of what untruncated samples made."""
+    times = chooser.config.length.rehearsals
+    rows = len(prompt.seeds)
+    repeated: Prompt = map_tensors(prompt, lambda tensor: tensor.repeat_interleave(times, dim=0))
+    number = torch.arange(times, device=prompt.seeds.device).repeat(rows)  # row r's rehearsals stand together
+    repeated = replace(repeated, seeds=mix(_REHEARSAL_NOISE, repeated.seeds, number))
+    inserted = torch.zeros(rows * times, dtype=torch.int64, device=prompt.seeds.device)
+    for step in decode(family, repeated, Decider(Chooser(chooser.config.untruncated(), chooser.lexicon))):
+        inserted[step.row] += step.edits.puts().sum(dim=1)
+    return inserted.view(rows, times).double().quantile(chooser.config.length_quantile, dim=1).round().long()

@@ -1,0 +1,73 @@
+"""What a family holds possible at a state: log-probabilities of the whole model. Nothing is decided here.
+
+Shapes: B rows, S slots, E slots chosen per row, N of them in all, V vocabulary.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from insnet.insertion.canvas import CLOSE, NOTHING
+
+
+@dataclass(frozen=True)
+class ChosenSlots:
+    """Slots to fill in one step; rows may have different numbers of them."""
+
+    slot: Tensor
+    """(B, E), NOTHING where a row has fewer than E."""
+    row: Tensor
+    """(N,) the row of each chosen slot."""
+    column: Tensor
+    """(N,) and where it stands among its row's."""
+
+    @classmethod
+    def of(cls, slot: Tensor) -> "ChosenSlots":
+        """From slots (B, E). One per row are all taken for slots: nothing has to be asked of the device."""
+        rows, columns = slot.shape
+        if columns == 1:
+            row = torch.arange(rows, device=slot.device)
+            return cls(slot, row, torch.zeros_like(row))
+        return cls(slot, *(slot != NOTHING).nonzero(as_tuple=True))
+
+    def flat(self) -> Tensor:
+        """The chosen slots (N,)."""
+        return self.slot[:, 0] if self.slot.shape[1] == 1 else self.slot[self.row, self.column]
+
+    def spread(self, values: Tensor, fill: float) -> Tensor:
+        """Values (N,) of the chosen slots as (B, E)."""
+        if self.slot.shape[1] == 1:
+            return values[:, None]
+        everywhere = torch.full(self.slot.shape, fill, dtype=values.dtype, device=values.device)
+        return everywhere.index_put((self.row, self.column), values)
+
+
+@dataclass(frozen=True)
+class Insertions:
+    """One more token: whether, where, which."""
+
+    slots: Tensor
+    """(B, S) of each slot, given that the row goes on; -inf where there is none. Closed slots have mass, too."""
+    tokens: Callable[[ChosenSlots], Tensor]
+    """(N, V) of the tokens in chosen slots, or (N, V + 1) if something may be `empty`. Computed only when it is asked
+    for, since a vocabulary is large and few slots are chosen."""
+    stop: Tensor | None = None
+    """(B,) of ending here; None for a family whose texts end when nothing more goes into any slot."""
+    go: Tensor | None = None
+    """(B,) of going on: as exact as `stop` where that is nearly 1."""
+    empty: int | None = None
+    """What the last column of `tokens` means: NOTHING in this round, or CLOSE for good. None without such a column."""
+    counts: Tensor | None = None
+    """(B, N) of how many insertions are still to come, from 0 on; None where none were learned."""
+    wants_count: bool = False
+    """Whether the number of insertions must be fixed before the first."""
+
+    def __post_init__(self) -> None:
+        assert (self.stop is None) == (self.go is None)
+        assert self.empty in (None, NOTHING, CLOSE)
+
+
+Offer = Insertions
+"""Whatever a family may offer; decoding knows how to decide each kind."""
