@@ -1,17 +1,22 @@
-"""Constraints on decoding, beside twins that print strings, split them and look for sequences in lists."""
+"""Limits on decoding, beside twins that print strings, split them and look for sequences in lists."""
 
 import random
+from dataclasses import replace
 
 import pytest
 import torch
 
+from insnet.decoding.choose import Chooser
+from insnet.decoding.config import GenerationConfig
+from insnet.families.generator import Prompt, State
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.constraints import (
     ABSENT,
     Lexicon,
-    allowed_tokens,
+    Limits,
     completing_tokens,
     count_words,
+    empty_blanks,
     neighbours_of_slot,
     repeated_sequences,
 )
@@ -23,7 +28,9 @@ def random_lexicon(rng, vocabulary=VOCABULARY):
     def table(share):
         return torch.tensor([rng.random() < share for _ in range(vocabulary)])
 
-    return Lexicon(table(0.7), table(0.2), table(0.2), table(0.7), table(0.8), table(0.9))
+    shares = {"starts_word": 0.7, "joins_left": 0.2, "joins_right": 0.2, "is_word": 0.6, "generatable": 0.9}
+    shares |= {"may_follow_required": 0.7, "may_precede_required": 0.8}
+    return Lexicon(**{name: table(share) for name, share in shares.items()})
 
 
 def random_texts(rng, rows=5, longest=8):
@@ -31,13 +38,15 @@ def random_texts(rng, rows=5, longest=8):
     return [[BOS, *(rng.randint(FIRST_WORD, 8) for _ in range(rng.randint(0, longest))), EOS] for _ in range(rows)]
 
 
-def canvas_of(texts, extra=0, origins=None):
+def canvas_of(texts, extra=0, origins=None, closed_slots=()):
     capacity = max(map(len, texts)) + extra
     tokens = torch.tensor([text + [0] * (capacity - len(text)) for text in texts])
     origin = torch.full_like(tokens, INSERTED)
     for row, values in enumerate(origins or []):
         origin[row, : len(values)] = torch.tensor(values)
     closed = torch.zeros_like(tokens, dtype=torch.bool)
+    for row, slots in enumerate(closed_slots):
+        closed[row, slots] = True
     return Canvas(tokens, origin, closed, torch.tensor([len(text) for text in texts]))
 
 
@@ -91,9 +100,9 @@ def test_an_empty_canvas_prints_no_word():
 def test_neighbours_of_slot_are_the_two_tokens_around_it():
     texts = [[BOS, 5, 6, EOS], [BOS, 7, EOS]]
     canvas = canvas_of(texts, origins=[[-1, 0, 1, -1], [-1, 3, -1]])
-    left, right, left_origin, right_origin = neighbours_of_slot(canvas, torch.tensor([1, 1]))
-    assert (left.tolist(), right.tolist()) == ([5, 7], [6, EOS])
-    assert (left_origin.tolist(), right_origin.tolist()) == ([0, 3], [1, INSERTED])
+    tokens, origins = neighbours_of_slot(canvas, torch.tensor([0, 1, 0]), torch.tensor([1, 1, 0]))
+    assert tokens.tolist() == [[5, 6], [7, EOS], [BOS, 5]]
+    assert origins.tolist() == [[0, 1], [3, INSERTED], [INSERTED, 0]]
 
 
 @pytest.mark.parametrize("longest", [1, 2, 3, 4])
@@ -102,18 +111,15 @@ def test_completing_tokens_are_found_by_inserting_each_of_them(longest):
     found = 0
     for _ in range(60):
         texts = random_texts(rng)
-        slots = [rng.randint(0, len(text) - 2) for text in texts]
         sequences = [
             [[rng.randint(FIRST_WORD, 8) for _ in range(rng.randint(1, longest))] for _ in range(rng.randint(1, 4))]
             for _ in texts
         ]
-        completes = completing_tokens(
-            canvas_of(texts, extra=rng.randint(0, 2)),
-            torch.tensor(slots),
-            sequences_of(sequences, longest),
-            VOCABULARY,
-        )
-        wanted = [completing_twin(*case) for case in zip(texts, slots, sequences, strict=True)]
+        rows = [rng.randrange(len(texts)) for _ in range(7)]  # several slots of a row, none of another
+        slots = [rng.randint(0, len(texts[row]) - 2) for row in rows]
+        canvas, table = canvas_of(texts, extra=rng.randint(0, 2)), sequences_of(sequences, longest)
+        completes = completing_tokens(canvas, torch.tensor(rows), torch.tensor(slots), table, VOCABULARY)
+        wanted = [completing_twin(texts[row], slot, sequences[row]) for row, slot in zip(rows, slots, strict=True)]
         assert completes.tolist() == wanted
         found += sum(map(sum, wanted))
     assert found > 100
@@ -123,12 +129,29 @@ def test_sequences_reach_no_further_than_the_canvas():
     """Zeros behind a text and places in front of it are no tokens, not even for a sequence of zeros."""
     canvas = canvas_of([[BOS, 5, EOS], [BOS, 5, 5, 5, 5, 5, EOS]])
     sequences = torch.tensor([[[5, EOS, 0], [0, BOS, 5], [6, EOS, ABSENT]]] * 2)
-    completes = completing_tokens(canvas, torch.tensor([1, 0]), sequences, VOCABULARY)
+    completes = completing_tokens(canvas, torch.tensor([0, 1]), torch.tensor([1, 0]), sequences, VOCABULARY)
     assert completes[0].nonzero().flatten().tolist() == [6]  # before <eos>
     assert not completes[1].any()
 
 
-def test_allowed_tokens_leave_required_words_whole_and_complete_nothing_banned():
+def limits_of(rows, banned=None, fills_blanks=False):
+    """Limits that allow everything but what is banned (B, F, M)."""
+    many, none = torch.full((rows,), 99), torch.zeros(rows, dtype=torch.int64)
+    banned = torch.zeros(rows, 0, 1, dtype=torch.int64) if banned is None else banned
+    fills = torch.full((rows,), fills_blanks)
+    return Limits(none, many, many, none - 1, none, none, banned, fills, has_blanks=fills_blanks)
+
+
+def allowed_tokens(canvas, slots, lexicon, limits):
+    """Which tokens the decoder allows in a slot of every row."""
+    rows, none = torch.arange(len(slots)), torch.zeros(len(slots), dtype=torch.int64)
+    state = State.first(Prompt(canvas, limits, none, int(canvas.length.max()), none), None)
+    refused = Chooser(GenerationConfig(), lexicon)._refused(state, rows, torch.tensor(slots), VOCABULARY)
+    return (~refused).tolist()
+
+
+@pytest.mark.parametrize("fills_blanks", [False, True])
+def test_allowed_tokens_leave_required_words_whole_complete_nothing_banned_and_fill_blanks_with_words(fills_blanks):
     rng = random.Random(6)
     for _ in range(150):
         lexicon = random_lexicon(rng)
@@ -139,44 +162,50 @@ def test_allowed_tokens_leave_required_words_whole_and_complete_nothing_banned()
             [[rng.randint(FIRST_WORD, 8) for _ in range(rng.randint(1, 3))] for _ in range(rng.randint(0, 2))]
             for _ in texts
         ]
-        allowed = allowed_tokens(
-            canvas_of(texts, 1, origins), torch.tensor(slots), lexicon, sequences_of(banned, 3)
-        ).tolist()
+        limits = limits_of(len(texts), sequences_of(banned, 3), fills_blanks)
+        allowed = allowed_tokens(canvas_of(texts, 1, origins), slots, lexicon, limits)
         for row, (text, slot) in enumerate(zip(texts, slots, strict=True)):
             completes = completing_twin(text, slot, banned[row])
+            is_left, is_right = (origins[row][place] != INSERTED for place in (slot, slot + 1))
+            is_blank = fills_blanks and (is_left or slot == 0) and (is_right or slot == len(text) - 2)
             for token in range(VOCABULARY):
-                parts_left = origins[row][slot] != INSERTED and not lexicon.may_follow_required[token]
-                parts_right = origins[row][slot + 1] != INSERTED and not lexicon.may_precede_required[token]
+                parts_left = is_left and not lexicon.may_follow_required[token]
+                parts_right = is_right and not lexicon.may_precede_required[token]
                 wanted = bool(lexicon.generatable[token]) and not (parts_left or parts_right or completes[token])
-                assert allowed[row][token] == wanted
+                assert allowed[row][token] == (wanted and (not is_blank or bool(lexicon.is_word[token])))
+
+
+def test_empty_blanks_are_open_slots_between_two_given_stretches():
+    texts = [[BOS, 5, 6, 7, EOS], [BOS, 5, EOS], [BOS, EOS]]
+    origins = [[INSERTED, 0, INSERTED, 1, INSERTED], [INSERTED, 0, INSERTED], [INSERTED, INSERTED]]
+    canvas = canvas_of(texts, 2, origins, closed_slots=[[0], [], []])
+    places = [row.nonzero()[:, 0].tolist() for row in empty_blanks(canvas, limits_of(3, fills_blanks=True))]
+    assert places == [[3], [0, 1], [0]]
+    assert not empty_blanks(canvas, limits_of(3)).any()
 
 
 def test_no_token_glues_itself_to_a_required_word_whatever_is_inserted():
-    """The induction of `allowed_tokens`, played: random insertions among those allowed, printed at the end.
+    """The induction behind what is refused, played: random insertions among those allowed, printed at the end.
 
     Word-initial tokens that join to neither side may stand beside required words, as a tokenizer would say.
     """
     rng = random.Random(7)
     required = VOCABULARY - 1
-    nothing_banned = torch.zeros(1, 0, 1, dtype=torch.long)
     for _ in range(40):
         lexicon = random_lexicon(rng)
         lexicon.starts_word[required] = True
         lexicon.joins_left[required] = lexicon.joins_right[required] = False
-        is_free = lexicon.starts_word & ~lexicon.joins_left
-        lexicon = Lexicon(
-            lexicon.starts_word,
-            lexicon.joins_left,
-            lexicon.joins_right,
-            is_free,
-            ~lexicon.joins_right,
-            torch.arange(VOCABULARY) != required,
+        lexicon = replace(
+            lexicon,
+            may_follow_required=lexicon.starts_word & ~lexicon.joins_left,
+            may_precede_required=~lexicon.joins_right,
+            generatable=torch.arange(VOCABULARY) != required,
         )
         text, origins = [BOS, required, required, EOS], [INSERTED, 0, 1, INSERTED]
         for _ in range(15):
             slot = rng.randint(0, len(text) - 2)
-            allowed = allowed_tokens(canvas_of([text], 0, [origins]), torch.tensor([slot]), lexicon, nothing_banned)
-            choices = allowed[0].nonzero().flatten().tolist()
+            allowed = allowed_tokens(canvas_of([text], 0, [origins]), [slot], lexicon, limits_of(1))
+            choices = [token for token in range(VOCABULARY) if allowed[0][token]]
             if choices:
                 text.insert(slot + 1, rng.choice(choices))
                 origins.insert(slot + 1, INSERTED)
@@ -188,8 +217,9 @@ def test_repeated_sequences_are_the_runs_of_the_text(size):
     rng = random.Random(8)
     for _ in range(60):
         texts = random_texts(rng)
-        sequences = repeated_sequences(canvas_of(texts, extra=rng.randint(0, 2)), size)
-        assert sequences.shape[2] == size
+        longest = max(map(len, texts)) + rng.randint(0, 2)
+        sequences = repeated_sequences(canvas_of(texts, extra=3), size, longest)
+        assert sequences.shape[2] == min(size, longest)
         for text, row in zip(texts, sequences.tolist(), strict=True):
             inner = text[1:-1]
             runs = [inner[start : start + size] for start in range(len(inner) - size + 1)]
@@ -204,7 +234,8 @@ def test_refusing_repeated_sequences_refuses_what_would_repeat(size):
         texts = random_texts(rng)
         slots = [rng.randint(0, len(text) - 2) for text in texts]
         canvas = canvas_of(texts, extra=1)
-        refused = completing_tokens(canvas, torch.tensor(slots), repeated_sequences(canvas, size), VOCABULARY)
+        runs = repeated_sequences(canvas, size, canvas.capacity)
+        refused = completing_tokens(canvas, torch.arange(len(texts)), torch.tensor(slots), runs, VOCABULARY)
         for row, (text, slot) in enumerate(zip(texts, slots, strict=True)):
             inner = text[1:-1]
             runs = [inner[start : start + size] for start in range(len(inner) - size + 1)]
@@ -212,8 +243,8 @@ def test_refusing_repeated_sequences_refuses_what_would_repeat(size):
 
 
 def test_a_canvas_shorter_than_a_run_has_no_runs():
-    sequences = repeated_sequences(canvas_of([[BOS, EOS], [BOS, EOS]]), 3)
-    assert sequences.shape == (2, 0, 3)
+    canvas = canvas_of([[BOS, EOS], [BOS, EOS]])
+    assert (repeated_sequences(canvas, 3, canvas.capacity) < 0).all()
 
 
 def test_a_lexicon_moves_with_all_its_tables():
