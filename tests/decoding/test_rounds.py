@@ -1,4 +1,4 @@
-"""The pieces of a parallel round beside twins that keep lists, and each mechanism where one can see what it does."""
+"""The pieces of a parallel round, beside twins that keep lists."""
 
 import math
 import random
@@ -8,19 +8,13 @@ import pytest
 import torch
 from small_models import prompt_of, small_model
 
-from insnet.decoding.choose import Chooser
-from insnet.decoding.config import GenerationConfig
 from insnet.decoding.rounds import Room, banned_places, repeating_places, settle, slots_of_round
-from insnet.families.generator import State, initial_counters
-from insnet.insertion.canvas import INSERTED, Canvas, Edits
+from insnet.families.generator import State
+from insnet.insertion.canvas import INSERTED, NOTHING, Canvas
 from insnet.insertion.constraints import ABSENT, Lexicon
 
-BOS, EOS, NOTHING, INF = 1, 2, Edits.NOTHING, math.inf
+BOS, EOS, INF = 1, 2, math.inf
 MANY = 1 << 30
-
-
-def parallel(**settings) -> GenerationConfig:
-    return GenerationConfig(mode="parallel", **settings)
 
 
 @pytest.fixture(scope="module")
@@ -31,33 +25,27 @@ def model():
 # ---- how many ----
 
 
-def room_of(model, config, *, step=0, inserted=0, wanted=-1, slack=0, words=0, max_words=200, max_tokens=200):
-    prompt = prompt_of(model, [["baker"] * words], max_words=max_words, max_tokens=max_tokens)
-    limits = replace(prompt.constraints, insertions=torch.tensor([wanted]), slack=torch.tensor([slack]))
-    state = State(prompt.canvas, limits, **initial_counters(prompt))
+def room_of(model, rounds, *, step=0, inserted=0, wanted=-1, slack=0, words=0, max_words=200, max_tokens=200):
+    prompt = prompt_of(model, [[]], max_words=max_words, max_tokens=max_tokens)
+    limits = replace(prompt.limits, insertions=torch.tensor([wanted]), slack=torch.tensor([slack]))
+    state = State.first(replace(prompt, limits=limits), None)
     state = replace(state, step=torch.tensor([step]), inserted=torch.tensor([inserted]))
-    room = Room.of(state, config, model.scribe.lexicon)
+    room = Room.of(state, rounds, torch.tensor([words]))
     return int(room.least), int(room.most)
 
 
-def slow_room(config, step, inserted, wanted, slack, words, max_words, max_tokens):
-    to_come = MANY
+def slow_room(rounds, step, inserted, wanted, slack, words, max_words, max_tokens):
+    remaining = MANY
     if wanted >= 0:
-        to_come = max(1, (wanted if inserted < wanted else wanted + slack) - inserted)
-    least = 1
-    if config.rounds and wanted >= 0:
-        least = math.ceil(to_come / max(1, config.rounds - step))
-    most = max(least, min(to_come - config.polish, math.ceil(round(to_come * config.round_share, 6))))
-    most = max(1, min(most, to_come, max_words - words, max_tokens - inserted))
+        remaining = max(1, (wanted if inserted < wanted else wanted + slack) - inserted)
+    least = math.ceil(remaining / max(1, rounds - step)) if rounds and wanted >= 0 else 1
+    most = max(1, min(remaining, max_words - words, max_tokens - inserted))
     return min(least, most), most
 
 
 def test_a_rounds_room_is_within_all_bounds_as_a_slow_twin_counts_them(model):
     rng = random.Random(0)
     for _ in range(300):
-        config = parallel(
-            rounds=rng.choice([0, 0, 3, 7]), round_share=rng.choice([1.0, 0.5, 0.1]), polish=rng.choice([0, 0, 2, 30])
-        )
         where = {
             "step": rng.randint(0, 8),
             "inserted": rng.randint(0, 30),
@@ -67,37 +55,28 @@ def test_a_rounds_room_is_within_all_bounds_as_a_slow_twin_counts_them(model):
             "max_words": rng.choice([6, 40]),
             "max_tokens": rng.choice([31, 60]),
         }
-        assert room_of(model, config, **where) == slow_room(config, **where)
-
-
-def test_what_is_left_caps_a_round_and_a_share_of_it_does_so_earlier(model):
-    assert room_of(model, parallel(), wanted=10) == (1, 10)
-    assert room_of(model, parallel(), wanted=10, inserted=8) == (1, 2)
-    assert room_of(model, parallel(), wanted=10, inserted=10, slack=3) == (1, 3)  # reached, but no good place to stop
-    assert room_of(model, parallel(round_share=0.5), wanted=10, inserted=3) == (1, 4)
-    assert room_of(model, parallel(polish=3), wanted=10) == (1, 7)
-    assert room_of(model, parallel(polish=3), wanted=10, inserted=8) == (1, 1)  # one by one at the end
+        rounds = rng.choice([0, 0, 3, 7])
+        assert room_of(model, rounds, **where) == slow_room(rounds, **where)
 
 
 def test_rounds_fill_their_part_of_what_is_left_and_the_last_one_all_of_it(model):
-    uniform = parallel(rounds=4)
-    assert room_of(model, uniform, wanted=20) == (5, 20)
-    assert room_of(model, uniform, wanted=20, inserted=8, step=2) == (6, 12)
-    assert room_of(model, uniform, wanted=20, inserted=13, step=3) == (7, 7)
-    assert room_of(model, parallel(rounds=4, round_share=0.1, polish=9), wanted=20, inserted=13, step=3) == (7, 7)
-    assert room_of(model, uniform, step=3)[0] == 1  # nobody knows how many are left
+    assert room_of(model, 0, wanted=10, inserted=8) == (1, 2)
+    assert room_of(model, 0, wanted=10, inserted=10, slack=3) == (1, 3)  # reached, but no good place to stop
+    assert room_of(model, 4, wanted=20) == (5, 20)
+    assert room_of(model, 4, wanted=20, inserted=8, step=2) == (6, 12)
+    assert room_of(model, 4, wanted=20, inserted=13, step=3) == (7, 7)
+    assert room_of(model, 4, step=3)[0] == 1  # nobody knows how many are left
 
 
 # ---- which slots ----
 
 
-def slow_slots(row, mass, need, least, most, to_come):
-    """Slots in order of their probability, as long as the mass is not reached and they need a token."""
+def slow_slots(row, mass, least, most):
+    """Slots in order of their probability, as long as the mass is not reached."""
     by_probability = sorted((s for s in range(len(row)) if row[s] > -INF), key=lambda s: (-row[s], s))
     chosen, total = [], 0.0
     for slot in by_probability:
-        is_wanted = total < mass and math.exp(row[slot]) * to_come >= need
-        if (is_wanted or len(chosen) < least) and len(chosen) < most:
+        if (total < mass or len(chosen) < least) and len(chosen) < most:
             chosen.append(slot)
         total += math.exp(row[slot])
     return chosen
@@ -111,19 +90,12 @@ def test_the_slots_of_a_round_equal_a_slow_twin():
         log_probs[torch.rand(6, 9, generator=generator) < 0.3] = -INF
         log_probs[:, 4] = 0.5
         log_probs = log_probs.log_softmax(dim=1)
-        config = parallel(
-            parallel_mass=rng.choice([0.1, 0.7, 0.95, 1.0]),
-            slot_need=rng.choice([0.0, 0.0, 0.5, 2.0]),
-            confidence=rng.choice([0.0, 0.0, 0.3]),
-        )
+        mass = rng.choice([0.1, 0.7, 0.95, 1.0])
         most = torch.tensor([rng.randint(1, 9) for _ in range(6)])
         least = torch.tensor([rng.randint(1, int(m)) for m in most])
-        to_come = torch.tensor([rng.choice([rng.randint(1, 20), MANY]) for _ in range(6)])
-        found = slots_of_round(log_probs, Room(least, most, to_come), config)
+        found = slots_of_round(log_probs, Room(least, most), mass)
         for row in range(6):
-            need = max(config.slot_need, config.confidence)
-            bounds = int(least[row]), int(most[row]), int(to_come[row])
-            expected = slow_slots(log_probs[row].tolist(), config.parallel_mass, need, *bounds)
+            expected = slow_slots(log_probs[row].tolist(), mass, int(least[row]), int(most[row]))
             assert [slot for slot in found[row].tolist() if slot != NOTHING] == expected
             counts.add(len(expected))
     assert len(counts) > 5
@@ -133,7 +105,7 @@ def test_a_row_without_an_open_slot_names_one_all_the_same():
     """It ends here anyway; a round never is without a slot."""
     log_probs = torch.tensor([[-INF, -INF], [0.0, -INF]])
     one = torch.tensor([1, 1])
-    assert slots_of_round(log_probs, Room(one, one, one), parallel()).tolist() == [[0], [0]]
+    assert slots_of_round(log_probs, Room(one, one), 0.7).tolist() == [[0], [0]]
 
 
 # ---- which tokens together ----
@@ -141,11 +113,12 @@ def test_a_row_without_an_open_slot_names_one_all_the_same():
 
 def plain_lexicon(vocabulary=30, same_letters=None):
     yes, no = torch.ones(vocabulary, dtype=torch.bool), torch.zeros(vocabulary, dtype=torch.bool)
-    return Lexicon(yes, no, no, yes, yes, yes, torch.arange(0) if same_letters is None else same_letters)
+    same = torch.arange(0) if same_letters is None else same_letters
+    return Lexicon(yes, no, no, yes, yes, yes, same, is_word=yes)
 
 
-def state_of(model, texts, forbidden=(), wanted=-1):
-    """Partial texts, all with the same banned sequences and length."""
+def state_of(model, texts, forbidden=()):
+    """Partial texts, all with the same banned sequences."""
     rows, width = len(texts), max(map(len, texts)) + 12
     tokens = torch.tensor([[*text, *[0] * (width - len(text))] for text in texts])
     canvas = Canvas(
@@ -157,18 +130,14 @@ def state_of(model, texts, forbidden=(), wanted=-1):
     prompt = prompt_of(model, [[]] * rows)
     longest = max(map(len, forbidden), default=1)
     table = torch.tensor([[*sequence, *[ABSENT] * (longest - len(sequence))] for sequence in forbidden])
-    limits = replace(
-        prompt.constraints,
-        forbidden=table.view(1, len(forbidden), longest).expand(rows, -1, -1),
-        insertions=torch.full((rows,), wanted),
-    )
-    return State(canvas, limits, **initial_counters(prompt))
+    limits = replace(prompt.limits, forbidden=table.view(1, len(forbidden), longest).expand(rows, -1, -1))
+    return State.first(replace(prompt, canvas=canvas, limits=limits, longest=max(map(len, texts))), None)
 
 
-def settled(state, slot, token, log_prob, config, lexicon=None):
+def settled(state, slot, token, log_prob, size=0, most=MANY, lexicon=None):
     """What stays of (slot, token) pairs, row by row."""
-    room = Room.of(state, config, lexicon or plain_lexicon())
-    kept = settle(state, slot, token, log_prob, room, config, lexicon or plain_lexicon())
+    one = torch.ones_like(state.seeds)
+    kept = settle(state, slot, token, log_prob, Room(one, most * one), size, lexicon or plain_lexicon())
     return [
         [pair for pair in zip(s, t, strict=True) if pair[1] != NOTHING]
         for s, t in zip(slot.tolist(), kept.tolist(), strict=True)
@@ -230,8 +199,7 @@ def test_tokens_that_clash_are_dropped_as_a_slow_twin_drops_them(model, size):
             2, 0, 1
         )
         log_prob = torch.tensor([[-rng.random() for _ in range(most)] for _ in edits], dtype=torch.float64)
-        config = parallel(no_repeat_ngram=size)
-        found = settled(state_of(model, texts, forbidden), slot, token, log_prob, config)
+        found = settled(state_of(model, texts, forbidden), slot, token, log_prob, size)
         for row, text in enumerate(texts):
             expected = slow_settled(text, edits[row], log_prob[row, : len(edits[row])].tolist(), forbidden, size)
             assert sorted(found[row]) == expected
@@ -244,11 +212,11 @@ def test_two_insertions_never_complete_something_banned_together(model):
     state = state_of(model, [[BOS, 9, EOS]] * 2, forbidden=[[5, 9, 6]])
     slot, token = torch.tensor([[0, 1], [1, 0]]), torch.tensor([[5, 6], [6, 5]])
     log_prob = torch.tensor([[-1.0, -2.0], [-1.0, -2.0]])
-    assert settled(state, slot, token, log_prob, parallel(no_repeat_ngram=0)) == [[(0, 5)], [(1, 6)]]
+    assert settled(state, slot, token, log_prob) == [[(0, 5)], [(1, 6)]]
     upper = torch.arange(30)
     upper[15], upper[16] = 5, 6  # 15 and 16 are 5 and 6 in capitals
     lexicon = plain_lexicon(same_letters=upper)
-    assert settled(state, slot, token + 10, log_prob, parallel(no_repeat_ngram=0), lexicon) == [[(0, 15)], [(1, 16)]]
+    assert settled(state, slot, token + 10, log_prob, lexicon=lexicon) == [[(0, 15)], [(1, 16)]]
 
 
 def test_places_of_banned_sequences_and_repeated_runs_are_found():
@@ -267,53 +235,9 @@ def test_places_of_banned_sequences_and_repeated_runs_are_found():
     assert not repeating_places(canvas, 9, is_new).any()  # longer than the canvas
 
 
-# ---- mechanisms ----
-
-
-def test_confidence_keeps_what_will_probably_stand_there_and_the_surest_anyway(model):
-    state = state_of(model, [[BOS, 7, 8, EOS]], wanted=10)
-    slot, token = torch.tensor([[0, 1, 2]]), torch.tensor([[5, 6, 9]])
-    log_prob = torch.tensor([[0.02, 0.04, 0.001]]).log()  # times 10 to come: 0.2, 0.4, 0.01
-    for confidence, kept in ((0.0, [5, 6, 9]), (0.1, [5, 6]), (0.3, [6]), (0.9, [6])):
-        [pairs] = settled(state, slot, token, log_prob, parallel(confidence=confidence))
-        assert [token for _, token in pairs] == kept
-    [pairs] = settled(state, slot, token, log_prob, parallel(confidence=0.9, rounds=5))  # two a round are due
-    assert [token for _, token in pairs] == [5, 6]
-
-
-def test_conflicts_of_neighbouring_slots_leave_the_surer_token(model):
-    state = state_of(model, [[BOS, 7, 8, 9, EOS]])
-    slot, log_prob = torch.tensor([[0, 1, 2, 3]]), torch.tensor([[-3.0, -2.0, -1.0, -4.0]])
-    token = torch.tensor([[5, 5, 6, 5]])
-
-    def kept(conflicts):
-        [pairs] = settled(state, slot, token, log_prob, parallel(conflicts=conflicts))
-        return [slot for slot, _ in pairs]
-
-    assert kept("allowed") == [0, 1, 2, 3]
-    assert kept("same_token") == [1, 2, 3]  # the equal one in slot 3 is no neighbour
-    assert kept("neighbours") == [0, 2]  # 2 is surest: 1 and 3 go, so 0 has no neighbour any more
-
-
-@pytest.mark.parametrize(
-    "settings, words",
-    [
-        ({"mode": "both"}, "mode is 'both'; expected one of sequential, parallel"),
-        ({"parallel_mass": 0}, "parallel_mass is 0; expected a share"),
-        ({"round_share": 1.5}, "round_share is 1.5; expected a share"),
-        ({"rounds": -1}, "rounds is -1; expected 0 or more"),
-        ({"confidence": 1.0}, "confidence is 1.0; expected a probability"),
-        ({"conflicts": "never"}, "conflicts is 'never'; expected one of allowed, same_token, neighbours"),
-        ({"polish": -2}, "polish is -2; expected 0 or more"),
-        ({"slot_need": -0.5}, "slot_need is -0.5; expected 0 or more"),
-    ],
-)
-def test_impossible_settings_of_rounds_are_refused_in_a_sentence(settings, words):
-    with pytest.raises(ValueError, match=words):
-        GenerationConfig(**settings)
-
-
-def test_rehearsals_insert_one_by_one_whatever_the_mode():
-    free = parallel(rounds=3).untruncated()
-    assert (free.mode, free.rounds) == ("sequential", 0)
-    assert not Chooser(free, plain_lexicon()).is_parallel
+def test_where_there_is_no_room_for_all_the_surest_go_in(model):
+    state = state_of(model, [[BOS, 7, 8, EOS]] * 2)
+    slot, token = torch.tensor([[0, 1, 2]] * 2), torch.tensor([[5, 6, 9], [5, NOTHING, 9]])
+    log_prob = torch.tensor([[-3.0, -1.0, -2.0]] * 2)
+    assert settled(state, slot, token, log_prob, most=2) == [[(1, 6), (2, 9)], [(0, 5), (2, 9)]]
+    assert settled(state, slot, token, log_prob, most=1) == [[(1, 6)], [(2, 9)]]
