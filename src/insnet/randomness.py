@@ -4,6 +4,8 @@ A generator shared by a batch would give a row another text in another batch; a 
 to travel in every checkpoint. Hashing (seed, step, purpose, index) needs neither.
 """
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -12,11 +14,27 @@ _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9
 _SECOND = -7723592293110705685  # 0x94D049BB133111EB
 
 
+_MASK = 2**64 - 1
+
+
 def _scramble(state: Tensor) -> Tensor:
     """splitmix64's finaliser; int64 products wrap around like the unsigned ones it was designed with."""
     state = (state ^ _logical_shift(state, 30)) * _FIRST
     state = (state ^ _logical_shift(state, 27)) * _SECOND
     return state ^ _logical_shift(state, 31)
+
+
+def _scramble_integer(state: int) -> int:
+    """The same of a plain integer."""
+    state &= _MASK
+    state = (state ^ (state >> 30)) * _FIRST & _MASK
+    state = (state ^ (state >> 27)) * _SECOND & _MASK
+    return _signed(state ^ (state >> 31))
+
+
+def _signed(state: int) -> int:
+    """The 64-bit integer with these bits."""
+    return (state + 2**63 & _MASK) - 2**63
 
 
 def _logical_shift(value: Tensor, bits: int) -> Tensor:
@@ -29,17 +47,41 @@ def mix(*counters: int | Tensor) -> Tensor:
     >>> bool(mix(1, torch.tensor([2, 3]))[0] == mix(1, 2))
     True
     """
-    state = torch.zeros((), dtype=torch.int64)
+    state: int | Tensor = 0  # stays a plain integer as long as it can: tensors cost time, and drag a state off the GPU
     for counter in counters:
-        # Plain integers stay plain: as tensors they would live on the CPU and drag a state on the GPU back there.
-        counter = counter.long() if isinstance(counter, Tensor) else counter
-        state = _scramble(state * 3 + counter + _GOLDEN)
-    return state
+        if isinstance(counter, Tensor):
+            counter = counter.long()
+        elif isinstance(state, int):
+            state = _scramble_integer(state * 3 + counter + _GOLDEN)
+            continue
+        known = _signed(state * 3 + _GOLDEN & _MASK) if isinstance(state, int) else state * 3 + _GOLDEN
+        state = _scramble(counter + known)
+    return state if isinstance(state, Tensor) else torch.tensor(state)
 
 
 def uniform(*counters: int | Tensor) -> Tensor:
-    """Float64 noise strictly between 0 and 1, one value for each combination of counters.
+    """Float64 noise strictly between 0 and 1, one value for each combination of counters."""
+    return _as_share(mix(*counters))
 
-    52 bits and a half: with a 53rd bit the half would no longer fit, and the largest value would round up to 1.
+
+def uniforms(purposes: tuple[int, ...], *counters: Tensor) -> Tensor:
+    """The same for several purposes (P, ...) at the price of one.
+
+    >>> noise = uniforms((7, 8), torch.tensor([1, 2]))
+    >>> bool((noise[1] == uniform(8, torch.tensor([1, 2]))).all())
+    True
     """
-    return (_logical_shift(mix(*counters), 12).double() + 0.5) * 2.0**-52
+    state = _mixed_purposes(purposes, counters[0].device)  # (P, 1)
+    for counter in counters:
+        state = _scramble(state * 3 + (counter.long() + _GOLDEN))
+    return _as_share(state)
+
+
+@lru_cache(maxsize=16)
+def _mixed_purposes(purposes: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor([[int(mix(purpose))] for purpose in purposes], device=device)
+
+
+def _as_share(state: Tensor) -> Tensor:
+    """52 bits and a half: with a 53rd bit the half would no longer fit, and the largest value would round up to 1."""
+    return (_logical_shift(state, 12).double() + 0.5) * 2.0**-52

@@ -1,17 +1,17 @@
 """Promises 3, 4, 6 and 7: batches, replaying, purity and foreign edits, seeds and storage."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
-from small_models import edits_of, offers, prompt_of, small_model, traces
+from small_models import decider, edits_of, offers, prompt_of, small_model, traces
 
-from insnet.decoding.choose import Chooser
 from insnet.decoding.config import STOPPING_RULES, GenerationConfig
-from insnet.decoding.lengths import rehearsed, with_length
 from insnet.decoding.loop import decode
 from insnet.decoding.request import Request, required_words
 from insnet.decoding.trace import Replay
+from insnet.decoding.write import seed_of_request
 from insnet.families.generator import map_tensors
 from insnet.families.storage import load_model, save_model
 from insnet.insertion.canvas import Canvas
@@ -33,17 +33,17 @@ REQUESTS = [
 SETTINGS = [
     {},
     {"top_k": 0, "slot_mass": 1.0, "temperature": 2.0},
-    {"top_k": 1, "slot_choice": "argmax"},
-    {"top_k": 0, "top_p": 0.8, "no_repeat_ngram": 0, "no_adjacent_repeats": False, "min_words": 4, "max_words": 22},
+    {"top_k": 1, "slot_mass": 1e-9},
+    {"top_k": 0, "top_p": 0.8, "no_repeat_ngram": 0, "min_words": 4, "max_words": 22},
     {"repetition_penalty": 1.5, "no_repeat_ngram": 1, "max_tokens": 5},
-    {"top_k": 0, "min_p": 0.1, "typical_p": 0.6},
+    {"top_k": 0, "min_p": 0.1},
 ]
 
 CHOICES = [
     {},
     {"candidates": 3, "top_k": 0},
     {"candidates": 3, "candidate_choice": "likelihood", "min_p": 0.02},
-    {"candidates": 2, "revise": 2, "revise_share": 0.4, "top_k": 0, "typical_p": 0.9},
+    {"candidates": 2, "revise": 2, "revise_share": 0.4, "top_k": 0},
 ]
 """How a text is chosen among finished ones."""
 
@@ -58,7 +58,7 @@ def choices(request, model):
 
 
 def plain(steps):
-    return [(s.number, [(slot, token) for slot, token, _ in s.inserts], s.is_last) for s in steps]
+    return [([(slot, token) for slot, token, _ in s.inserts], s.deletes, s.is_last) for s in steps]
 
 
 def log_probs(steps):
@@ -72,24 +72,21 @@ def assert_same_trace(first, second):
 
 @pytest.mark.parametrize("stopping", STOPPING_RULES)
 def test_row_decoded_alone_equals_row_in_batch(model, stopping):
+    if stopping == "counted" and model.family.offer(model.family.start(prompt_of(model, [[]]))).counts is None:
+        pytest.skip("it counts nothing")
     for number, settings in enumerate(SETTINGS):
-        config = GenerationConfig(**{"max_tokens": 9, "stopping": stopping, "rehearsals": 3, **settings})
-        chooser = Chooser(config, model.scribe.lexicon)
-
-        def request(row, config=config):
-            most = config.max_tokens - row % 4  # rows end at different steps
-            return Request(required_words(REQUESTS[row]), True, True, False, config.min_words, config.max_words, most)
-
-        def run(rows, chooser=chooser, request=request, first_seed=100 * number):
-            prompt = prompt_of(model, [request(row) for row in rows], [first_seed + row for row in rows])
-            if chooser.config.stopping == "rehearsed":
-                prompt = with_length(prompt, rehearsed(model.family, prompt, chooser), chooser)
-            return traces(model, prompt, chooser)
-
-        together = run(range(len(REQUESTS)))
-        assert all(steps[-1].is_last and not any(s.is_last for s in steps[:-1]) for steps in together)
-        for row in range(len(REQUESTS)):
-            assert_same_trace(run([row])[0], together[row])
+        config = GenerationConfig.of({"max_tokens": 9, "stopping": stopping, "rehearsals": 3, **settings})
+        bounds = config.bounds  # rows end at different steps
+        requests = [
+            Request(required_words(keywords), bounds=replace(bounds, max_tokens=bounds.max_tokens - row % 4))
+            for row, keywords in enumerate(REQUESTS)
+        ]
+        seeds = [100 * number + row for row in range(len(REQUESTS))]
+        together = model.scribe.write(requests, seeds, config)
+        assert all(text.steps[-1].is_last and not any(s.is_last for s in text.steps[:-1]) for text in together)
+        for row, text in enumerate(together):
+            [alone] = model.scribe.write([requests[row]], [seeds[row]], config)
+            assert_same_trace(alone.steps, text.steps)
 
 
 def test_results_do_not_depend_on_the_batch_size(model, choices):
@@ -102,16 +99,15 @@ def test_results_do_not_depend_on_the_batch_size(model, choices):
             assert alone.log_prob == pytest.approx(other.log_prob, rel=0, abs=ATOL)
 
 
-def test_finished_rows_are_dropped_and_heard_of_no_more(model):
-    seen = []
-    config = GenerationConfig(stopping="sampled", top_k=0, max_tokens=12)
+def test_finished_rows_are_dropped_and_reported_no_more(model):
+    seen, over = [], set()
     prompt = prompt_of(model, REQUESTS * 3, max_tokens=12)
-    over = set()
-    for step in decode(model.family, prompt, Chooser(config, model.scribe.lexicon)):
-        rows = step.row.tolist()
+    for step in decode(model.family, prompt, decider(model, stopping="sampled", top_k=0, max_tokens=12)):
+        rows = step.row[step.is_active].tolist()
         assert not over & set(rows) and len(set(rows)) == len(rows)
-        over |= {row for row, done in zip(rows, step.edits.finished.tolist(), strict=True) if done}
-        seen.append(len(rows))
+        assert not step.edits.puts()[~step.is_active].any()
+        over |= set(step.row[step.edits.finished].tolist())
+        seen.append(len(step.row))
     assert over == set(range(len(REQUESTS) * 3))
     assert seen[0] == len(REQUESTS) * 3 and seen[-1] < seen[0]
 
@@ -124,12 +120,12 @@ def test_replaying_the_trace_gives_the_output_and_the_prompt_survives(model, cho
             assert result.steps == len(result.trace)
             if result.trace:
                 assert result.trace[-1]["text"] == result.text
-            if model.family.traits.keeps_keywords:
+            if model.family.traits.keeps_given:
                 assert contains_in_order(result.text, keywords)
-    config = GenerationConfig(stopping="sampled", max_tokens=9)
-    request = Request(required_words(REQUESTS[0]), max_tokens=9)
-    prompt, _ = model.scribe._prompt([request], [0], config)
-    recorded = traces(model, prompt, Chooser(config, model.scribe.lexicon))
+    config = GenerationConfig.of(stopping="sampled", max_tokens=9)
+    request = Request(required_words(REQUESTS[0]), bounds=config.bounds)
+    prompt = model.scribe.prompt([request], [seed_of_request(request, 0)], config)
+    recorded = traces(model, prompt, model.scribe.decider(config))
     assert model.generate(REQUESTS[0], seed=0, stopping="sampled", max_tokens=9).text == _replayed(
         model, prompt, recorded[0], 0
     )
@@ -137,7 +133,7 @@ def test_replaying_the_trace_gives_the_output_and_the_prompt_survives(model, cho
 
 def _replayed(model, prompt, steps, row):
     """The text by inserting into a Python list, rendered from tokens (the keywords are in the vocabulary)."""
-    keeps = model.family.traits.keeps_keywords
+    keeps = model.family.traits.keeps_given
     tokens = prompt.canvas.tokens[row, 1 : int(prompt.canvas.length[row]) - 1].tolist() if keeps else []
     replay = Replay((), [(token, -1) for token in tokens])
     for step in steps:
@@ -156,15 +152,14 @@ def bits(state):
 
 
 @torch.no_grad()
-def test_propose_changes_nothing(model):
-    config = GenerationConfig(top_k=0, stopping="sampled")
-    chooser = Chooser(config, model.scribe.lexicon)
+def test_offering_and_deciding_change_nothing(model):
+    decide = decider(model, top_k=0, stopping="sampled")
     state = model.family.start(prompt_of(model, REQUESTS, max_tokens=12))
     for _ in range(4):
         before = bits(state)
-        first, second = model.family.propose(state, chooser), model.family.propose(state, chooser)
+        first, second = decide(model.family.offer(state), state), decide(model.family.offer(state), state)
         assert all(torch.equal(a, b) for a, b in zip(before, bits(state), strict=True))
-        assert all(torch.equal(getattr(first, n), getattr(second, n)) for n in vars(first))
+        assert torch.equal(first.token, second.token) and torch.equal(first.log_prob, second.log_prob)
         state = model.family.advance(state, first)
 
 
@@ -199,9 +194,10 @@ def test_foreign_edits_work(model):
     at_once = model.family.advance(start(), edits_of([[(end[0], 7)], [(end[1], 9)], [(end[2], 8)]]))
     assert torch.equal(both.canvas.tokens, at_once.canvas.tokens)
     same_offers(model.family, both, at_once)
-    if not model.family.traits.keeps_keywords:
-        with pytest.raises(ValueError, match="only appends"):
-            model.family.advance(start(), edits_of([[(end[0], 7), (end[0], 8)], [], []]))
+    if not model.family.traits.inserts_anywhere:
+        for edits in ([[(end[0], 7), (end[0], 8)], [], []], [[], [], [(end[2] + 1, 7)]]):
+            with pytest.raises((ValueError, RuntimeError), match="only appends"):
+                model.family.advance(start(), edits_of(edits))
         return
     several = model.family.advance(start(), edits_of([[(1, 7), (0, 8), (1, 9)], [(0, 7), (0, 7)], []]))
     one_by_one = start()
@@ -231,7 +227,7 @@ def test_select_copies_so_that_two_directions_can_be_taken(model):
 @torch.no_grad()
 def test_joined_states_decode_as_if_apart(model):
     """Different capacities, ages, plans and bans; banned words stay banned."""
-    chooser = Chooser(GenerationConfig(top_k=0, stopping="sampled", no_repeat_ngram=2), model.scribe.lexicon)
+    decide = decider(model, top_k=0, stopping="sampled", no_repeat_ngram=2)
     small = prompt_of(model, [["baker"], []], seeds=[3, 4], max_tokens=7, banned=("the",))
     large = prompt_of(
         model, [REQUESTS[6], ["new york"]], seeds=[5, 6], max_tokens=25, banned=("old ship", "a cold rain")
@@ -246,9 +242,9 @@ def test_joined_states_decode_as_if_apart(model):
     for state, order in zip(joined, orders, strict=True):
         own = {name: copy.copy(parts[name]).select(torch.arange(2)) for name in order}
         for _ in range(5):
-            edits = model.family.propose(state, chooser)
+            edits = decide(model.family.offer(state), state)
             for place, name in enumerate(order):
-                apart = model.family.propose(own[name], chooser)
+                apart = decide(model.family.offer(own[name]), own[name])
                 rows = slice(2 * place, 2 * place + 2)
                 for field in ("token", "finished"):
                     assert torch.equal(getattr(edits, field)[rows], getattr(apart, field))
@@ -266,8 +262,8 @@ def test_joining_keeps_every_ban(model):
     first = model.family.start(prompt_of(model, [[]], banned=("the",)))
     second = model.family.start(prompt_of(model, [[]], banned=("the old ship", "rain")))
     for state, row, own in ((first.join(second), 0, first), (second.join(first), 1, first)):
-        banned = {tuple(t for t in s if t >= 0) for s in state.constraints.forbidden[row].tolist()} - {()}
-        assert banned == {tuple(t for t in s if t >= 0) for s in own.constraints.forbidden[0].tolist()} - {()}
+        banned = {tuple(t for t in s if t >= 0) for s in state.limits.forbidden[row].tolist()} - {()}
+        assert banned == {tuple(t for t in s if t >= 0) for s in own.limits.forbidden[0].tolist()} - {()}
 
 
 def test_same_seed_same_trace_and_another_seed_another(model, choices):
@@ -291,7 +287,7 @@ def test_saved_and_loaded_gives_the_same_trace(model, choices, tmp_path):
 
 
 def test_streaming_gives_the_steps_of_generating(model):
-    options = {"seed": 4, "max_tokens": 9, "min_words": 3}
+    options = {"seed": 4, "max_tokens": 9}
     for keywords in REQUESTS[:4]:
         result = model.generate(keywords, **options)
         assert list(model.stream(keywords, **options)) == result.trace
@@ -318,5 +314,5 @@ def test_a_family_that_plans_starts_from_an_empty_canvas_and_counts_no_given_wor
     assert all(9 <= len(result.text.split()) <= 11 for result in results if result.finished)
     state = model.family.start(prompt_of(model, [keywords]))
     assert isinstance(state.canvas, Canvas)
-    if not model.family.traits.keeps_keywords:
-        assert state.canvas.length.tolist() == [2] and state.constraints.word_correction.tolist() == [0]
+    if not model.family.traits.keeps_given:
+        assert state.canvas.length.tolist() == [2] and state.limits.word_correction.tolist() == [0]

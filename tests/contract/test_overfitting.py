@@ -56,6 +56,6 @@ def test_eight_sentences_are_overfitted_and_generated_back(family_name, kind):
         torch.nn.utils.clip_grad_norm_(family.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-    greedy = GenerationConfig(top_k=1, slot_choice="argmax", stopping="threshold", max_tokens=40, no_repeat_ngram=0)
+    greedy = GenerationConfig.of(top_k=1, slot_mass=1e-9, stopping="threshold", max_tokens=40, no_repeat_ngram=0)
     results = Model(family, tokenizer, greedy).generate_batch(list(SENTENCES.values()), seed=0)
     assert [result.text for result in results] == list(SENTENCES)

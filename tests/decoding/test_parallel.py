@@ -9,14 +9,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_models import prompt_of, small_model, traces
+from small_models import decider, prompt_of, small_model, traces
 
 from insnet.decoding.choose import Chooser
-from insnet.decoding.config import GenerationConfig
-from insnet.decoding.lengths import counted, rehearsed, with_length
+from insnet.decoding.config import Bounds, GenerationConfig
+from insnet.decoding.decide import Decider
+from insnet.decoding.lengths import planned
 from insnet.decoding.request import Request, blanks, required_words
 from insnet.decoding.trace import Replay, log_prob_of_steps
-from insnet.families.generator import Prompt
+from insnet.families.generator import State
+from insnet.families.offers import ChosenSlots
 from insnet.insertion.constraints import count_words
 from insnet.text.batching import TokenBatch
 from insnet.text.words import contains_in_order
@@ -38,9 +40,7 @@ MECHANISMS = [
     {"parallel_mass": 1.0},
     {"parallel_mass": 0.3, "top_k": 1},
     {"parallel_mass": 0.95, "top_k": 0, "rounds": 3},
-    {"parallel_mass": 1.0, "slot_need": 0.8, "polish": 2},
-    {"parallel_mass": 1.0, "confidence": 0.01, "conflicts": "same_token"},
-    {"parallel_mass": 1.0, "round_share": 0.4, "conflicts": "neighbours", "no_repeat_ngram": 1},
+    {"parallel_mass": 1.0, "no_repeat_ngram": 1},
 ]
 
 
@@ -51,16 +51,14 @@ def model(request):
     return small_model("insnet", kind, generation={"mode": "parallel", "stopping": "sampled"}, **config)
 
 
-def chooser_of(model, **settings):
-    return Chooser(GenerationConfig(**{"mode": "parallel", "max_tokens": 20, **settings}), model.scribe.lexicon)
+def parallel(model, **settings):
+    return decider(model, **{"mode": "parallel", "max_tokens": 20, **settings})
 
 
-def told_length(model, prompt, chooser):
-    if chooser.config.stopping == "counted" or model.family.is_told_its_length:
-        return counted(model.family, prompt, chooser)
-    if chooser.config.stopping != "rehearsed":
-        return prompt
-    return with_length(prompt, rehearsed(model.family, prompt, chooser), chooser)
+def of_length(prompt, insertions):
+    """The prompt of texts whose number of insertions is known, without slack."""
+    known = torch.full_like(prompt.limits.insertions, insertions)
+    return replace(prompt, limits=replace(prompt.limits, insertions=known, slack=torch.zeros_like(known)))
 
 
 def plain(steps):
@@ -89,22 +87,18 @@ def test_row_decoded_alone_equals_row_in_batch(model, stopping):
         pytest.skip("it has no count head")
     shared = 0
     for number, settings in enumerate(MECHANISMS[:2] if stopping == "rehearsed" else MECHANISMS):
-        chooser = chooser_of(model, stopping=stopping, rehearsals=2, min_words=9, **settings)
-
-        def run(rows, chooser=chooser, first_seed=100 * number):
-            requests = [
-                Request(required_words(REQUESTS[row]), min_words=9, max_tokens=20 - 3 * (row % 4)) for row in rows
-            ]
-            prompt = prompt_of(model, requests, [first_seed + row for row in rows])
-            return traces(model, told_length(model, prompt, chooser), chooser)
-
-        together = run(range(len(REQUESTS)))
-        for row, steps in enumerate(together):
-            [alone] = run([row])
-            assert plain(alone) == plain(steps)
-            assert log_probs(alone) == pytest.approx(log_probs(steps), rel=0, abs=ATOL)
-            shared += sum(len(step.inserts) > 1 for step in steps)
-    assert shared > 20
+        config = GenerationConfig.of({"mode": "parallel", "stopping": stopping, "rehearsals": 2, **settings})
+        requests = [
+            Request(required_words(keywords), bounds=replace(config.bounds, min_words=9, max_tokens=20 - 3 * (row % 4)))
+            for row, keywords in enumerate(REQUESTS)
+        ]
+        seeds = [100 * number + row for row in range(len(requests))]
+        for request, seed, text in zip(requests, seeds, model.scribe.write(requests, seeds, config), strict=True):
+            [alone] = model.scribe.write([request], [seed], config)
+            assert plain(alone.steps) == plain(text.steps)
+            assert log_probs(alone.steps) == pytest.approx(log_probs(text.steps), rel=0, abs=ATOL)
+            shared += sum(len(step.inserts) > 1 for step in text.steps)
+    assert shared > 15
 
 
 def test_results_depend_on_the_seed_and_not_on_the_batch_size(model):
@@ -121,16 +115,16 @@ def test_results_depend_on_the_seed_and_not_on_the_batch_size(model):
 
 def test_equal_slots_of_a_round_draw_different_tokens(model):
     """The slot is a counter of the noise: else all slots with like distributions would get the same token."""
-    chooser = chooser_of(model, temperature=100.0, top_k=0, no_repeat_ngram=0)
     prompt = prompt_of(model, [["baker"] * 3], seeds=[1])
-    state = model.family.start(prompt).public(torch.zeros(50, dtype=torch.int64))
-    flat = torch.zeros(50, len(model.scribe.lexicon.generatable), dtype=torch.float64)
+    state = State.first(prompt, None).select(torch.zeros(50, dtype=torch.int64))
+    flat = torch.zeros(50, model.tokenizer.size, dtype=torch.float64)
     pieces = (int(prompt.canvas.length[0]) - 2) // 3
     slot = pieces * (1 + torch.arange(50) % 2)  # before and behind the second: the same neighbours allow the same
-    assert len(set(chooser.token(state, slot, flat).tolist())) == 2
+    chooser = parallel(model, temperature=100.0, top_k=0, no_repeat_ngram=0).chooser
+    assert len(set(chooser.tokens(state, ChosenSlots.of(slot[:, None]), flat).tolist())) == 2
 
 
-def test_steps_count_rounds_and_replaying_or_streaming_gives_them(model):
+def test_steps_are_rounds_left_to_right_and_streaming_gives_them(model):
     options = {"seed": 4, "min_words": 9, "max_tokens": 18}
     rounds = insertions = 0
     for keywords in REQUESTS:
@@ -139,23 +133,22 @@ def test_steps_count_rounds_and_replaying_or_streaming_gives_them(model):
         assert list(model.stream(keywords, **options)) == result.trace
         assert result.trace[-1]["text"] == result.text if result.trace else True
         slots = [[slot for slot, _, _ in entry["insert"]] for entry in result.trace]
-        assert all(len(set(each)) == len(each) > 0 for each in slots)  # one token a slot
+        assert all(each == sorted(set(each)) and each for each in slots)  # left to right, one token per slot
         rounds, insertions = rounds + len(slots), insertions + sum(map(len, slots))
     assert rounds < 0.7 * insertions
 
 
 def test_a_replayed_text_is_the_printed_one(model):
-    request = Request(required_words(["baker", "bread"]), min_words=9, max_tokens=18)
+    request = Request(required_words(["baker", "bread"]), bounds=Bounds(min_words=9, max_tokens=18))
     [written] = model.scribe.write([request], [3], model.generation)
-    prompt, _ = model.scribe._prompt([request], [3], model.generation)
-    *_, tokens = tokens_after(prompt, 0, written.steps)
+    *_, tokens = tokens_after(prompt_of(model, [request]), 0, written.steps)
     assert Replay((), [(token, -1) for token in tokens]).text(model.tokenizer) == written.text
 
 
 def test_the_smallest_mass_and_the_likeliest_token_are_greedy_decoding_one_by_one(model):
-    greedy = {"top_k": 1, "seed": 5, "min_words": 8, "stopping": "sampled"}
+    greedy = {"top_k": 1, "seed": 5, "stopping": "sampled"}
     parallel = model.generate_batch(REQUESTS, parallel_mass=1e-12, **greedy)
-    sequential = model.generate_batch(REQUESTS, mode="sequential", slot_choice="argmax", **greedy)
+    sequential = model.generate_batch(REQUESTS, mode="sequential", slot_mass=1e-12, **greedy)
     assert [r.trace for r in parallel] == [r.trace for r in sequential]
     assert [r.log_prob for r in parallel] == [r.log_prob for r in sequential]
 
@@ -180,11 +173,13 @@ def layered_batch(model, written):
 def test_log_probs_of_a_trace_add_up_to_minus_the_layered_loss(model, stopping):
     """Section 3.3's objective of the layers that were played: token, slot and stop terms, cached as in one pass."""
     keywords = [[], ["the"], ["a", "the"]]  # one token each: nothing is closed, whose mass would count as stopping
-    least = 0 if model.family.is_told_its_length else 9  # a told model does not go on beyond its length
-    requests = [Request(required_words(words), min_words=least, max_tokens=24) for words in keywords]
+    bounds = Bounds(min_words=0, max_tokens=60)  # which force nothing
+    requests = [Request(required_words(words), bounds=bounds) for words in keywords]
     several = 0
-    for seed in range(4):
-        for written in model.scribe.write(requests, [seed] * 3, replace(model.generation, stopping=stopping)):
+    for seed in range(12):
+        for written in model.scribe.write(requests, [seed] * 3, model.generation.changed(stopping=stopping)):
+            if not written.finished:
+                continue
             rows = model.family.objective.rows_in_layers(*layered_batch(model, written))
             nats = sum(float(rows.nats[name]) for name in ("token", "slot", "stop"))
             assert log_prob_of_steps(written.steps) == pytest.approx(-nats, rel=ATOL)
@@ -200,7 +195,7 @@ HARD = [["C++", "don't", "50%"], ["me@home", "(or)"], ["~50", "a*b=c"], ["3", "1
 def test_required_words_stay_whole_and_in_order_whatever_shares_a_step(model):
     """Checked by reading the text; with pieces, both sides of a required word may be filled in one round."""
     for settings in MECHANISMS:
-        options = {"min_words": 10, "max_tokens": 24, "top_k": 0, "seed": 6, **settings}
+        options = {"max_tokens": 24, "top_k": 0, "seed": 6, **settings}
         for keywords, result in zip(HARD + REQUESTS, model.generate_batch(HARD + REQUESTS, **options), strict=True):
             assert contains_in_order(result.text, keywords)
 
@@ -218,12 +213,12 @@ def test_no_run_is_written_twice_though_several_tokens_go_in_at_once(size):
     model = small_model("insnet", "word")
     words = list(range(20, 20 + (40 if size == 1 else 12)))
     prompt = prompt_of(model, [[]] * 20, min_words=12, max_words=14, max_tokens=30)
-    config = {"stopping": "sampled", "min_words": 12, "no_adjacent_repeats": False, "parallel_mass": 1.0, "top_k": 3}
+    config = {"mode": "parallel", "stopping": "sampled", "parallel_mass": 1.0, "top_k": 3}
 
     def repeats(**settings):
-        chooser = Chooser(chooser_of(model, **config, **settings).config, few_words(model, words))
+        decide = Decider(Chooser(GenerationConfig.of(config, **settings), few_words(model, words)))
         found = 0
-        for row, steps in enumerate(traces(model, prompt, chooser)):
+        for row, steps in enumerate(traces(model, prompt, decide)):
             *_, tokens = tokens_after(prompt, row, steps)
             runs = [tuple(tokens[start : start + size]) for start in range(len(tokens) - size + 1)]
             found += len(runs) - len(set(runs))
@@ -233,32 +228,29 @@ def test_no_run_is_written_twice_though_several_tokens_go_in_at_once(size):
     assert repeats(no_repeat_ngram=size) == 0
 
 
-def test_no_token_comes_to_stand_beside_its_equal():
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_no_token_comes_to_stand_beside_its_equal(size):
     model = small_model("insnet", "word")
     prompt = prompt_of(model, [["baker", "ship"]] * 20, min_words=12, max_tokens=20)
-    settings = {"stopping": "sampled", "min_words": 12, "no_repeat_ngram": 0, "parallel_mass": 1.0, "top_k": 1}
-    for is_allowed in (False, True):
-        chooser = chooser_of(model, no_adjacent_repeats=not is_allowed, **settings)
-        pairs = []
-        for row, steps in enumerate(traces(model, prompt, chooser)):
-            *_, tokens = tokens_after(prompt, row, steps)
-            pairs += itertools.pairwise(tokens)
-        assert any(left == right for left, right in pairs) == is_allowed
+    pairs = []
+    decide = parallel(model, stopping="sampled", parallel_mass=1.0, top_k=1, no_repeat_ngram=size)
+    for row, steps in enumerate(traces(model, prompt, decide)):
+        *_, tokens = tokens_after(prompt, row, steps)
+        pairs += itertools.pairwise(tokens)
+    assert any(left == right for left, right in pairs) == (size == 0)
 
 
 def test_what_is_banned_is_never_written_though_several_insertions_would_complete_it():
     """First written freely; then every three words that one round put together are banned, and written no more."""
     model = small_model("insnet", "word")
     words = list(range(20, 26))
-    chooser = Chooser(
-        chooser_of(model, parallel_mass=1.0, top_k=0, no_repeat_ngram=0, stopping="sampled").config,
-        few_words(model, words),
-    )
+    settings = {"mode": "parallel", "parallel_mass": 1.0, "top_k": 0, "no_repeat_ngram": 0, "stopping": "sampled"}
+    decide = Decider(Chooser(GenerationConfig.of(settings), few_words(model, words)))
     bounds = {"min_words": 10, "max_words": 12, "max_tokens": 20}
 
     def threes(banned):
         prompt = prompt_of(model, [[]] * 30, banned=banned, **bounds)
-        for row, steps in enumerate(traces(model, prompt, chooser)):
+        for row, steps in enumerate(traces(model, prompt, decide)):
             *_, tokens = tokens_after(prompt, row, steps)
             yield from (tuple(tokens[start : start + 3]) for start in range(len(tokens) - 2))
 
@@ -270,7 +262,7 @@ def test_what_is_banned_is_never_written_though_several_insertions_would_complet
 
 
 def test_blanks_are_filled_and_the_text_around_them_is_kept(model):
-    counts = {"stopping": "counted" if model.family.is_told_its_length else "threshold"}
+    counts = {"stopping": "counted" if model.family.config.longest else "threshold"}
     for text in ("The ___ sat on ___ .", "___ and ___ went (___) home", "Dear ___,"):
         parts = [part.strip() for part in text.split("___")]
         for result in model.infill(text, num_samples=12, seed=2, max_tokens=12, **counts):
@@ -282,8 +274,7 @@ def test_blanks_are_filled_and_the_text_around_them_is_kept(model):
             assert result.steps >= 1
     prompt = prompt_of(model, [blanks("The ___ sat on ___ .")] * 8)
     closed = prompt.canvas.closed_after[0].nonzero()[:, 0].tolist()
-    chooser = chooser_of(model, stopping="sampled", parallel_mass=1.0)
-    for steps in traces(model, told_length(model, prompt, chooser), chooser):
+    for steps in traces(model, prompt, parallel(model, stopping="sampled", parallel_mass=1.0)):
         assert {slot for slot, _, _ in steps[0].inserts}.isdisjoint(closed)
         assert len(steps[0].inserts) <= 2
 
@@ -291,65 +282,59 @@ def test_blanks_are_filled_and_the_text_around_them_is_kept(model):
 @pytest.mark.parametrize("bounds", [(1, 4), (6, 9), (12, 12), (3, 30)])
 def test_a_round_never_overshoots_the_words_or_tokens_allowed(model, bounds):
     least, most = bounds
-    requests = [
-        Request(required_words(words), min_words=least, max_words=most, max_tokens=17) for words in REQUESTS[:2]
-    ]
-    prompt = prompt_of(model, requests * 10)
+    limits = Bounds(min_words=least, max_words=most, max_tokens=17)
+    requests = [Request(required_words(words), bounds=limits) for words in REQUESTS[:2]] * 10
     for settings in MECHANISMS:
-        chooser = chooser_of(model, stopping="sampled", min_words=least, max_words=most, **settings)
-        state = told_length(model, prompt, chooser)
-        state = model.family.start(state) if isinstance(state, Prompt) else state
+        decide = parallel(model, stopping="sampled", **settings)
+        state = decide.begin(model.family, model.family.start(prompt_of(model, requests)))
         for _ in range(18):
-            state = model.family.advance(state, model.family.propose(state, chooser))
-            words = count_words(state.canvas, model.scribe.lexicon, state.constraints.word_correction)
+            state = model.family.advance(state, decide(model.family.offer(state), state))
+            words = count_words(state.canvas, model.scribe.lexicon, state.limits.word_correction)
             assert (words <= most).all() and (state.inserted <= 17).all()
-        results = model.generate_batch(
-            REQUESTS[:2] * 10, length=bounds, max_tokens=17, seed=3, **{"stopping": "sampled", **settings}
-        )
-        for result in results:
-            assert len(result.text.split()) <= most
-            assert len(result.text.split()) >= least or not result.finished
+        for text in model.scribe.write(requests, range(20), decide.chooser.config):
+            assert len(text.text.split()) <= most
+            assert len(text.text.split()) >= least or not text.finished
 
 
 # ---- lengths ----
 
 
 @pytest.mark.parametrize("settings", MECHANISMS)
-def test_a_counted_length_is_met_to_the_token(settings):
-    for config in ({"count_head": 24}, TOLD):
-        model = small_model("insnet", "word", **config)
-        chooser = chooser_of(model, stopping="counted", length_slack=0.0, max_tokens=24, **{**settings, "rounds": 0})
-        prompt = prompt_of(model, REQUESTS, min_words=0, max_tokens=24)
-        prompt = counted(model.family, prompt, chooser)
-        written = [sum(len(step.inserts) for step in steps) for steps in traces(model, prompt, chooser)]
-        assert written == prompt.constraints.insertions.tolist()
-        assert max(written) > 5
+@pytest.mark.parametrize("config", [{"count_head": 24}, TOLD], ids=["counting", "told"])
+def test_a_counted_length_is_met_to_the_token_or_within_its_slack(settings, config):
+    model = small_model("insnet", "word", **config)
+    decide = parallel(model, stopping="counted", **{**settings, "rounds": 0})
+    prompt = prompt_of(model, REQUESTS, min_words=0, max_tokens=24)
+    limits = planned(model.family, model.family.start(prompt), decide.chooser.config, model.scribe.lexicon).limits
+    written = [sum(len(step.inserts) for step in steps) for steps in traces(model, prompt, decide)]
+    slack = torch.zeros_like(limits.slack) if model.family.config.longest else limits.slack
+    assert (torch.tensor(written) - limits.insertions).abs().le(slack).all()
+    assert max(written) > 5
 
 
 def test_a_told_model_is_told_what_is_left_at_every_round(monkeypatch):
     model = small_model("insnet", "word", **TOLD)
-    told = []
-    told_by_model = model.family.told
-    monkeypatch.setattr(
-        model.family, "told", lambda newest, left: (told.append(left.tolist()), told_by_model(newest, left))[1]
-    )
-    chooser = chooser_of(model, stopping="counted", parallel_mass=1.0, round_share=0.5)
-    prompt = prompt_of(model, [["baker"]], min_words=0, max_tokens=24)
-    constraints = replace(prompt.constraints, insertions=torch.tensor([13]), slack=torch.tensor([0]))
-    [steps] = traces(model, replace(prompt, constraints=constraints), chooser)
+    told, original = [], model.family.told
+
+    def watched(newest, remaining):
+        told.append(remaining.tolist())
+        return original(newest, remaining)
+
+    monkeypatch.setattr(model.family, "told", watched)
+    prompt = of_length(prompt_of(model, [["baker"]], min_words=0, max_tokens=24), 13)
+    [steps] = traces(model, prompt, parallel(model, stopping="counted", parallel_mass=1.0))
     counts = [len(step.inserts) for step in steps]
-    assert told == [[13 - sum(counts[:number])] for number in range(len(counts))]
-    assert max(counts) > 1
+    assert told[-len(steps) :] == [[13 - sum(counts[:number])] for number in range(len(counts))]
+    assert max(counts) > 1 and sum(counts) == 13
 
 
 @pytest.mark.parametrize("rounds", [1, 3, 5])
 def test_a_fixed_number_of_rounds_ends_the_text_and_fills_what_it_can(rounds):
     """Twelve insertions around nine given words: as many as are left fit into the last round's slots."""
     model = small_model("insnet", "word", **TOLD)
-    chooser = chooser_of(model, stopping="counted", rounds=rounds, parallel_mass=0.1, no_repeat_ngram=0)
-    prompt = prompt_of(model, [REQUESTS[-1]] * 4, min_words=0, max_tokens=24)
-    constraints = replace(prompt.constraints, insertions=torch.tensor([12] * 4), slack=torch.tensor([0] * 4))
-    for steps in traces(model, replace(prompt, constraints=constraints), chooser):
+    decide = parallel(model, stopping="counted", rounds=rounds, parallel_mass=0.1, no_repeat_ngram=0)
+    prompt = of_length(prompt_of(model, [REQUESTS[-1]] * 4, min_words=0, max_tokens=24), 12)
+    for steps in traces(model, prompt, decide):
         counts = [len(step.inserts) for step in steps[:-1]]
         assert len(counts) == rounds
         assert sum(counts) == (10 if rounds == 1 else 12)  # ten slots are open at first
@@ -366,16 +351,6 @@ def test_rounds_that_are_used_up_leave_no_blank_empty_and_no_text_too_short():
     assert len(model.generate(["baker"], seed=1, min_words=9, parallel_mass=0.01).text.split()) >= 9
 
 
-def test_polishing_makes_the_last_insertions_one_by_one():
-    model = small_model("insnet", "word", **TOLD)
-    prompt = prompt_of(model, [REQUESTS[-1]] * 5, min_words=0, max_tokens=24)
-    constraints = replace(prompt.constraints, insertions=torch.tensor([15] * 5), slack=torch.tensor([0] * 5))
-    chooser = chooser_of(model, stopping="counted", parallel_mass=1.0, polish=4)
-    for steps in traces(model, replace(prompt, constraints=constraints), chooser):
-        counts = [len(step.inserts) for step in steps[:-1]]
-        assert counts[-4:] == [1] * 4 and counts[0] == 10 and sum(counts) == 15
-
-
 def test_families_that_insert_one_by_one_refuse_the_mode():
     model = small_model("autoregressive", "word")
     with pytest.raises(ValueError, match="mode is 'parallel', but a model of the family Autoregressive inserts one by"):
@@ -385,23 +360,18 @@ def test_families_that_insert_one_by_one_refuse_the_mode():
 
 
 def test_random_mixtures_of_settings_keep_every_promise():
-    """Whatever is combined: words kept, bounds kept, one token a slot, and the trace gives the text."""
+    """Whatever is combined: words kept, bounds kept, one token per slot, and the trace gives the text."""
     rng = random.Random(3)
     models = [small_model("insnet", kind, **config) for kind, config in KINDS]
     for seed in range(30):
         model = rng.choice(models)
-        stopping = ["sampled", "threshold", "cumulative", *(["counted"] if model.family.config.count_head else [])]
         settings = {
             "parallel_mass": rng.choice([0.2, 0.7, 1.0]),
             "rounds": rng.choice([0, 0, 2, 6]),
-            "round_share": rng.choice([1.0, 0.3]),
-            "slot_need": rng.choice([0.0, 0.5]),
-            "confidence": rng.choice([0.0, 0.05]),
-            "conflicts": rng.choice(["allowed", "same_token", "neighbours"]),
-            "polish": rng.choice([0, 2]),
             "top_k": rng.choice([0, 1, 5]),
-            "stopping": rng.choice(stopping),
-            "length": (rng.randint(0, 9), rng.randint(20, 25)),
+            "no_repeat_ngram": rng.choice([0, 1, 3]),
+            "stopping": rng.choice(["sampled", "threshold", *(["counted"] if model.family.config.count_head else [])]),
+            "length": (rng.randint(0, 4), rng.randint(20, 25)),
         }
         for keywords, result in zip(
             REQUESTS, model.generate_batch(REQUESTS, mode="parallel", seed=seed, max_tokens=15, **settings), strict=True

@@ -1,4 +1,4 @@
-"""How a slot looks at the canvas, token by token and head by head: the slow twin of insnet.layers.reader."""
+"""How a slot looks at the canvas, head by head: the slow twin of insnet.layers.reader."""
 
 import math
 
@@ -12,33 +12,32 @@ def read_slowly(family, vector, encoded, places, left):
         return vector
     canvas = sorted(places)
     rank = [canvas.index(place) for place in places]
+    slot = rank[left]
+    distances = [place - slot if place > slot else place - slot - 1 for place in rank]  # a token there moves the right
+    if family.config.truncated:
+        distances = [max(-1, min(1, distance)) for distance in distances]
+    sinusoids = torch.stack([_sinusoid(distance, family.config.width) for distance in distances])  # (K, D)
     for block in family.reader.blocks:
-        vector = vector + _attended(block.attention, block.attention_norm(vector), encoded, rank, rank[left], family)
+        vector = vector + _attended(block.attention, block.attention_norm(vector), encoded, sinusoids, family.config)
         inner = torch.nn.functional.gelu(block.expand(block.feed_forward_norm(vector)))
         vector = vector + block.contract(inner)
     return family.reader.norm(vector)
 
 
-def _attended(attention, asking, encoded, rank, slot, family):
-    width, heads = family.config.width, family.config.heads
-    size = width // heads
+def _attended(attention, asking, encoded, sinusoids, config):
+    size = config.width // config.heads
     weight, bias = attention.projections.query_key_value.weight, attention.projections.query_key_value.bias
     query, keys, values = (
-        vectors @ weight[first : first + width].T + bias[first : first + width]
-        for vectors, first in ((asking, 0), (encoded, width), (encoded, 2 * width))
+        vectors @ weight[first : first + config.width].T + bias[first : first + config.width]
+        for vectors, first in ((asking, 0), (encoded, config.width), (encoded, 2 * config.width))
     )
     results = []
-    for head in range(heads):
+    for head in range(config.heads):
         part = slice(head * size, (head + 1) * size)
         content, position = attention.content_bias[head, 0], attention.position_bias[head, 0]
-        scores = []
-        for token, place in enumerate(rank):
-            distance = place - slot if place > slot else place - slot - 1  # a token put there moves what stands right
-            distance = max(-1, min(1, distance)) if family.config.truncated else distance
-            key_of_offset = attention.position.weight[part] @ _sinusoid(distance, width)
-            score = (query[part] + content) @ keys[token, part] + (query[part] + position) @ key_of_offset
-            scores.append(score / math.sqrt(size))
-        results.append(torch.stack(scores).softmax(0) @ values[:, part])
+        keys_of_offsets = sinusoids @ attention.position.weight[part].T  # (K, size)
+        scores = keys[:, part] @ (query[part] + content) + keys_of_offsets @ (query[part] + position)
+        results.append((scores / math.sqrt(size)).softmax(0) @ values[:, part])
     return attention.projections.output(torch.cat(results))
 
 

@@ -1,17 +1,20 @@
-"""Small models with random weights, and choosers that force a trajectory or write down what a family offers."""
+"""Small models with random weights, prompts and edits for them, and what a family offers in plain tensors."""
 
-from dataclasses import dataclass, field
 from functools import cache
 
 import torch
 from torch import Tensor
 
-from insnet.decoding.config import GenerationConfig
+from insnet.decoding.choose import Chooser
+from insnet.decoding.config import Bounds, GenerationConfig
+from insnet.decoding.decide import Decider, of_open_slots
 from insnet.decoding.loop import decode
-from insnet.decoding.request import Request, prompt_of_requests, required_words
+from insnet.decoding.prompt import prompt_of_requests
+from insnet.decoding.request import Request, required_words
 from insnet.decoding.trace import Recorder
 from insnet.families import FAMILIES
-from insnet.insertion.canvas import Edits
+from insnet.families.offers import ChosenSlots
+from insnet.insertion.canvas import NOTHING, Edits
 from insnet.model import Model
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import BOS, EOS, Tokenizer, TokenizerConfig
@@ -56,22 +59,29 @@ def small_model(name: str, kind: str, *, lower_case: bool = False, generation: d
     """An untrained model in float64, which stops neither at once nor never."""
     tokenizer = tokenizer_of(kind, lower_case)
     family = small_family(name, tokenizer.size, **options)
-    return Model(family, tokenizer, GenerationConfig(**{"max_tokens": 14, **(generation or {})}))
+    return Model(family, tokenizer, GenerationConfig.of({"max_tokens": 14, **(generation or {})}))
 
 
-def prompt_of(model: Model, keyword_lists, seeds=None, **bounds):
+def prompt_of(model: Model, keyword_lists, seeds=None, banned=(), **bounds):
     """The prompt of some keyword lists, or of requests."""
-    requests = [r if isinstance(r, Request) else Request(required_words(r), **bounds) for r in keyword_lists]
+    limits = Bounds(**bounds)
+    requests = [
+        r if isinstance(r, Request) else Request(required_words(r), bounds=limits, banned=banned) for r in keyword_lists
+    ]
     seeds = list(range(len(requests))) if seeds is None else seeds
     return prompt_of_requests(requests, seeds, model.tokenizer, model.scribe.lexicon, model.device)
 
 
-def traces(model: Model, prompt, chooser) -> list:
+def decider(model: Model, **settings) -> Decider:
+    """What decides by some settings."""
+    return Decider(Chooser(GenerationConfig.of(settings), model.scribe.lexicon))
+
+
+def traces(model: Model, prompt, decide) -> list:
     """Every row's steps."""
-    recorder = Recorder.of(prompt)
-    for step in decode(model.family, prompt, chooser):
-        recorder.add(step)
-    return recorder.steps_of_row
+    recorder = Recorder(len(prompt.seeds))
+    recorder.steps.extend(decode(model.family, prompt, decide))
+    return recorder.traces()
 
 
 def batch_of(tokenizer: Tokenizer, token_lists, given=None, order=None, pad_to=None, seeds=None) -> TokenBatch:
@@ -106,52 +116,23 @@ def plays_of(tokens, order, given_count: int) -> list[tuple[int, int]]:
     return plays
 
 
-@dataclass
-class Forced:
-    """Chooses what it was told to, and keeps what the family offered."""
-
-    finished: Tensor
-    slot: Tensor
-    tokens: Tensor
-    offered: dict = field(default_factory=dict)
-
-    def stop(self, state, log_stop):
-        self.offered["stop"] = log_stop
-        return self.finished
-
-    def slots(self, state, log_probs):
-        self.offered["slot"] = log_probs
-        return self.slot[:, None]
-
-    def token(self, state, slot, log_probs):
-        self.offered["token"] = log_probs
-        return self.tokens
-
-    def settle(self, state, slot, token, log_prob):
-        return token
-
-
 def edits_of(rows) -> Edits:
-    """Edits from a list of (slot, token) pairs a row; an empty list leaves the row alone."""
+    """Edits from a list of (slot, token) pairs per row; an empty list leaves the row alone."""
     most = max(1, max(map(len, rows)))
-    padded = [[*row, *[(0, Edits.NOTHING)] * (most - len(row))] for row in rows]
+    padded = [[*row, *[(0, NOTHING)] * (most - len(row))] for row in rows]
     slot, token = torch.tensor(padded).permute(2, 0, 1)
     zeros = torch.zeros(len(rows), most, dtype=torch.float64)
     return Edits(slot, token, zeros, zeros[:, 0], torch.zeros(len(rows), dtype=torch.bool))
 
 
 def offers(family, state) -> dict[str, Tensor]:
-    """Everything a family offers at a state: log_stop (B,), slots (B, S), tokens of every slot (B, S, V)."""
-    rows = len(state.seeds)
-    nowhere = torch.zeros(rows, dtype=torch.int64)
-    first = Forced(torch.zeros(rows, dtype=torch.bool), nowhere, nowhere + 5)
-    family.propose(state, first)
-    result = dict(first.offered)
-    tokens = []
-    if "slot" not in result:  # a family with one slot only
-        return {"stop": result["stop"], "tokens": result["token"][:, None]}
-    for slot in range(result["slot"].shape[1]):
-        forced = Forced(first.finished, nowhere + slot, nowhere + 5)
-        family.propose(state, forced)
-        tokens.append(forced.offered["token"])
-    return {"stop": result["stop"], "slots": result["slot"], "tokens": torch.stack(tokens, dim=1)}
+    """Everything a family offers at a state, closed slots taken out: stop, go (B,), slots (B, S), and the tokens of
+    every slot (B, S, V), or (B, S, V + 1) with a column for nothing."""
+    offer = family.offer(state)
+    rows, slots = offer.slots.shape
+    log_probs, stop, go = of_open_slots(offer, state.canvas.open_slots()[:, :slots])
+    every = torch.arange(slots).expand(rows, slots)
+    row, column = torch.ones_like(every).nonzero(as_tuple=True)
+    tokens = offer.tokens(ChosenSlots(every, row, column)).view(rows, slots, -1)
+    named = {"stop": stop, "go": go, "slots": log_probs, "tokens": tokens}
+    return {name: values for name, values in named.items() if values is not None}

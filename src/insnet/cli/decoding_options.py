@@ -8,13 +8,15 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any
 
-import click
 import typer
 
 from insnet.decoding import config as settings
 
 _OWN_OPTION = {"min_words", "max_words", "mode"}  # --length and --mode say these
-_CHOICES = {"stopping": settings.STOPPING_RULES, "candidate_choice": settings.CANDIDATE_CHOICES}
+_KIND_OF: dict[str, Any] = {
+    "stopping": StrEnum("stopping", [(rule, rule) for rule in settings.STOPPING_RULES]),
+    "candidate_choice": StrEnum("candidate_choice", [(rule, rule) for rule in settings.CANDIDATE_CHOICES]),
+}
 
 
 def docs_of_fields(table: type) -> dict[str, str]:
@@ -29,13 +31,12 @@ def docs_of_fields(table: type) -> dict[str, str]:
 
 def _options_of(table: type) -> dict[str, Any]:
     docs = docs_of_fields(table)
-    panel = f"Decoding: {inspect.getdoc(table)} Left out, as the model's settings say."
+    panel = f"{(inspect.getdoc(table) or '').rstrip('.')} (left out: the model's own settings)"
     options = {}
     for field in dataclasses.fields(table):
         if field.name not in _OWN_OPTION:
-            choice = {"click_type": click.Choice(_CHOICES[field.name])} if field.name in _CHOICES else {}
-            option = typer.Option(help=docs[field.name], rich_help_panel=panel, show_default=False, **choice)
-            options[field.name] = Annotated[type(field.default) | None, option]
+            option = typer.Option(help=docs[field.name], rich_help_panel=panel)
+            options[field.name] = Annotated[_KIND_OF.get(field.name, type(field.default)) | None, option]
     return options
 
 

@@ -26,7 +26,7 @@ from insnet.insertion.constraints import (
     neighbours_of_slot,
     repeated_sequences,
 )
-from insnet.randomness import uniform
+from insnet.randomness import uniform, uniforms
 
 _STOP_NOISE, _SLOT_NOISE, _TOKEN_NOISE = 201, 202, 203
 _LIKELIER_THAN_NOT = math.log(0.5)
@@ -75,7 +75,11 @@ class Chooser:
             is_good_place = uniform(_STOP_NOISE, state.seeds, state.step) < log_stop.double().exp()
         return torch.where(wanted == FREE, is_good_place, near)
 
-    def slots(self, state: State, log_probs: Tensor) -> Tensor:
+    def noise(self, state: State) -> Tensor:
+        """What a step of one insertion draws from (2, B): its slot, and its token."""
+        return uniforms((_SLOT_NOISE, _TOKEN_NOISE), state.seeds, state.step)
+
+    def slots(self, state: State, log_probs: Tensor, noise: Tensor) -> Tensor:
         """The slots (B, E) to fill, from log-probabilities (B, S) over open slots; blanks that must be filled first.
 
         NOTHING where a row fills fewer than E, but each fills one at least."""
@@ -84,40 +88,43 @@ class Chooser:
             log_probs = log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
         if self.config.is_parallel:
             return slots_of_round(log_probs, self.room(state), self.config.rounds.parallel_mass)
-        return self.one_slot(state, log_probs)
+        return self.one_slot(log_probs, noise)
 
-    def one_slot(self, state: State, log_probs: Tensor) -> Tensor:
+    def one_slot(self, log_probs: Tensor, noise: Tensor) -> Tensor:
         """One of the likeliest slots (B, 1) for each row."""
-        noise = uniform(_SLOT_NOISE, state.seeds, state.step)
-        return draw(keep_top_mass(log_probs, self.config.rounds.slot_mass), noise)[:, None]
+        return draw(keep_top_mass(log_probs, self.config.rounds.slot_mass), noise[0])[:, None]
 
-    def tokens(self, state: State, chosen: ChosenSlots, log_probs: Tensor) -> Tensor:
+    def tokens(self, state: State, chosen: ChosenSlots, log_probs: Tensor, noise: Tensor) -> Tensor:
         """The tokens (N,) to put into the chosen slots, from log-probabilities (N, V), or (N, V + 1) if the last may be
         chosen, too; NOTHING where none may go there."""
         row, slot = chosen.row, chosen.flat()
-        log_probs = log_probs.masked_fill(self._refused(state, row, slot, log_probs.shape[1]), -math.inf)
-        log_probs = self._without_repetitions(state, row, slot, log_probs) / self._temperature(state, row)
+        neighbours, origins = neighbours_of_slot(state.canvas, row, slot)  # (N, 2) each
+        log_probs = log_probs.masked_fill(self._refused(state, row, slot, origins, log_probs.shape[1]), -math.inf)
+        log_probs = self._without_repetitions(state, row, slot, neighbours, log_probs)
+        log_probs = self._tempered(state, row, log_probs)
         log_probs, choices = likeliest(log_probs, self.config.sampling.top_k)  # (N, K) each
         sampling = self.config.sampling
         log_probs = keep_min_p(keep_top_mass(log_probs, sampling.top_p), sampling.min_p)
-        counters = (state.seeds[row], state.step[row], slot) if self.config.is_parallel else (state.seeds, state.step)
-        index = draw(log_probs, uniform(_TOKEN_NOISE, *counters))
+        own = noise[1]
+        if self.config.is_parallel or chosen.slot.shape[1] > 1:
+            own = uniform(_TOKEN_NOISE, state.seeds[row], state.step[row], slot)
+        index = draw(log_probs, own)
         token = choices.gather(1, index[:, None])[:, 0]
         return token.where(log_probs.amax(dim=1) > -math.inf, NOTHING)
 
-    def _refused(self, state: State, row: Tensor, slot: Tensor, choices: int) -> Tensor:
+    def _refused(self, state: State, row: Tensor, slot: Tensor, origins: Tensor, choices: int) -> Tensor:
         """True (N, choices) for what may not go into a slot: it would spoil a required word, complete something
         banned, or leave a blank without a word.
 
         By induction no piece ever glues itself to a required word: behind one only word-initial pieces may go, so what
         stands behind it is always word-initial, whatever else is inserted later.
         """
-        canvas, limits = state.canvas, state.limits
-        _, origins = neighbours_of_slot(canvas, row, slot)
-        kind = (origins != INSERTED).long() @ torch.tensor([1, 2], device=slot.device)
+        limits, is_required = state.limits, (origins != INSERTED).long()
+        left, right = is_required[:, 0], is_required[:, 1]
+        refused = self.lexicon.refused[0, left, right]  # (N, V)
         if limits.has_blanks:
-            kind = kind + 4 * empty_blanks(canvas, limits)[row, slot]
-        refused = self.lexicon.refused[kind]  # (N, V)
+            is_blank = empty_blanks(state.canvas, limits)[row, slot].long()
+            refused = self.lexicon.refused[is_blank, left, right]
         if limits.forbidden.shape[1]:
             refused = refused | self._completes_banned(state, row, slot)
         more = choices - refused.shape[1]
@@ -130,17 +137,20 @@ class Chooser:
         banned = completing_tokens(folded, row, slot, state.limits.forbidden, self.lexicon.size)
         return banned[:, same] if len(same) else banned
 
-    def _temperature(self, state: State, row: Tensor) -> Tensor | float:
-        """Of each slot (N, 1), between the first and the final one as the share of its text that is missing."""
+    def _tempered(self, state: State, row: Tensor, log_probs: Tensor) -> Tensor:
+        """Log-probabilities (N, V) over the temperature, which lies between the first and the final one as the share of
+        a text that is missing."""
         first, final = self.config.sampling.temperature, self.config.sampling.final_temperature
         if not final:
-            return first
+            return log_probs if first == 1 else log_probs / first
         remaining = (state.limits.insertions - state.inserted).clamp_min(0).float()
         missing = remaining / (remaining + state.canvas.length - 2).clamp_min(1)
         is_known = state.limits.insertions != FREE
-        return torch.where(is_known, final + (first - final) * missing, first)[row, None]
+        return log_probs / torch.where(is_known, final + (first - final) * missing, first)[row, None]
 
-    def _without_repetitions(self, state: State, row: Tensor, slot: Tensor, log_probs: Tensor) -> Tensor:
+    def _without_repetitions(
+        self, state: State, row: Tensor, slot: Tensor, neighbours: Tensor, log_probs: Tensor
+    ) -> Tensor:
         """Log-probabilities (N, V) with repetitions ruled out, unless nothing else is left."""
         canvas, bounds = state.canvas, self.config.bounds
         if bounds.repetition_penalty > 1:
@@ -149,8 +159,7 @@ class Chooser:
         if not bounds.no_repeat_ngram:
             return log_probs
         sequences = repeated_sequences(canvas, bounds.no_repeat_ngram, state.longest)
-        repeats = completing_tokens(canvas, row, slot, sequences, log_probs.shape[1])
-        repeats = repeats.scatter(1, neighbours_of_slot(canvas, row, slot)[0], True)
+        repeats = completing_tokens(canvas, row, slot, sequences, log_probs.shape[1]).scatter_(1, neighbours, True)
         others = log_probs.masked_fill(repeats, -math.inf)
         return torch.where(others.amax(dim=1, keepdim=True) > -math.inf, others, log_probs)
 

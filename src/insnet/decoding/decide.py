@@ -35,16 +35,16 @@ def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edit
     """Whether the rows end, which slots are filled, and with what."""
     is_open = state.canvas.open_slots()[:, : offer.slots.shape[1]]
     slots, log_stop, log_go = of_open_slots(offer, is_open)
-    ending = chooser.ending(state, log_stop)
+    ending, noise = chooser.ending(state, log_stop), chooser.noise(state)
     if log_stop is None:  # every slot says for itself whether anything goes there
         index = torch.arange(slots.shape[1], device=slots.device)
         chosen = ChosenSlots.of(torch.where(is_open, index, NOTHING))
     else:
-        chosen = ChosenSlots.of(chooser.slots(state, slots))
-    token, log_prob = _tokens(offer, state, chosen, chooser)
+        chosen = ChosenSlots.of(chooser.slots(state, slots, noise))
+    token, log_prob = _tokens(offer, state, chosen, noise, chooser)
     log_prob = log_prob + slots.gather(1, chosen.slot.clamp_min(0))
     if chosen.slot.shape[1] > 1:
-        token = _together(state, chosen.slot, token, log_prob, chooser)
+        token = _together(state, chosen.slot, token, log_prob, noise, chooser)
     finished = ending.ends | (token == NOTHING).all(dim=1) | ~is_open.any(dim=1)
     token = token.masked_fill(finished[:, None], NOTHING)
     asked = torch.zeros_like(log_prob[:, 0])
@@ -72,20 +72,24 @@ def of_open_slots(offer: Insertions, is_open: Tensor) -> tuple[Tensor, Tensor | 
     return slots, torch.logaddexp(offer.stop, offer.go + log_closed), offer.go + log_open
 
 
-def _tokens(offer: Insertions, state: State, chosen: ChosenSlots, chooser: Chooser) -> tuple[Tensor, Tensor]:
+def _tokens(
+    offer: Insertions, state: State, chosen: ChosenSlots, noise: Tensor, chooser: Chooser
+) -> tuple[Tensor, Tensor]:
     """The tokens (B, E) for the chosen slots and their log-probabilities; NOTHING where there is no slot."""
     log_probs = offer.tokens(chosen)  # (N, V) or (N, V + 1)
-    token = chooser.tokens(state, chosen, log_probs)
+    token = chooser.tokens(state, chosen, log_probs, noise)
     log_prob = log_probs.gather(1, token.clamp_min(0)[:, None])[:, 0]
     if offer.empty is not None:
         token = token.masked_fill(token == log_probs.shape[1] - 1, offer.empty)
     return chosen.spread(token, NOTHING), chosen.spread(log_prob, 0.0)
 
 
-def _together(state: State, slot: Tensor, token: Tensor, log_prob: Tensor, chooser: Chooser) -> Tensor:
+def _together(
+    state: State, slot: Tensor, token: Tensor, log_prob: Tensor, noise: Tensor, chooser: Chooser
+) -> Tensor:
     """Those of the tokens (B, E) that go in in one step: one of them, or as many as get along."""
     if chooser.config.is_parallel:
         return chooser.settle(state, slot, token, log_prob)
-    kept = chooser.one_slot(state, log_prob.masked_fill(token == NOTHING, -math.inf))
+    kept = chooser.one_slot(log_prob.masked_fill(token == NOTHING, -math.inf), noise)
     is_kept = torch.arange(token.shape[1], device=token.device) == kept
     return token.masked_fill(~is_kept, NOTHING)

@@ -24,27 +24,28 @@ def draw(log_probs: Tensor, noise: Tensor) -> Tensor:
     largest = largest.masked_fill(largest == -math.inf, 0.0)
     if choices <= 2 * _BLOCK:
         few = (log_probs - largest).double().exp()
-        return _inverted(few, noise * few.sum(dim=1))[0]
+        return _inverted(few.cumsum(dim=1), noise)[:, 0]
     probs = log_probs.new_empty(rows, -(-choices // _BLOCK) * _BLOCK)  # the last block is filled up with nothing
     torch.sub(log_probs, largest, out=probs[:, :choices])
     probs[:, choices:] = -math.inf
     blocks = probs.exp_().view(rows, -1, _BLOCK)  # (B, M, block)
-    mass = blocks.sum(dim=2).double()  # (B, M)
-    block, rest = _inverted(mass, noise * mass.sum(dim=1))
-    place, _ = _inverted(blocks[torch.arange(rows, device=block.device), block].double(), rest)
-    return (block * _BLOCK + place).clamp_max(choices - 1)  # of a row without mass: any
+    reached = blocks.sum(dim=2).double().cumsum(dim=1)  # (B, M)
+    block = _inverted(reached, noise)  # (B, 1)
+    few = blocks.gather(1, block[:, :, None].expand(-1, -1, _BLOCK))[:, 0].double()
+    before = torch.nn.functional.pad(reached, (1, 0)).gather(1, block)[:, 0]
+    rest = (noise * reached[:, -1] - before).clamp_min(0.0)
+    own = few.cumsum(dim=1)
+    place = _inverted(own, rest / own[:, -1].clamp_min(1e-300))
+    return (block * _BLOCK + place)[:, 0].clamp_max(choices - 1)  # of a row without mass: any
 
 
-def _inverted(mass: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
-    """The choice (B,) at which the running sum of `mass` (B, N) first exceeds `point` (B,), and by how much the sum
-    before it falls short of the point; never a choice without mass, in a row that has any."""
-    reached = mass.cumsum(dim=1)
+def _inverted(reached: Tensor, share: Tensor) -> Tensor:
+    """The choice (B, 1) at which a running sum (B, N) first exceeds a share (B,) of its total; never one without mass,
+    in a row that has any."""
     total = reached[:, -1:]
     below = torch.nextafter(total, torch.zeros_like(total))  # rounding must not carry a point past all mass
-    point = point[:, None].minimum(below)
-    index = torch.searchsorted(reached, point, right=True).clamp_max(mass.shape[1] - 1)
-    before = reached.gather(1, index) - mass.gather(1, index)
-    return index[:, 0], (point - before).clamp_min(0.0)[:, 0]
+    point = (share[:, None] * total).minimum(below)
+    return torch.searchsorted(reached, point, right=True).clamp_max(reached.shape[1] - 1)
 
 
 def likeliest(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -167,7 +167,9 @@ class InsNet(Generator):
 
     def offer(self, state: State) -> Insertions:
         """The end, every slot, and the tokens of those slots that somebody chooses."""
-        vectors, slots = self._slots(state)  # (B, S, D), (B, S)
+        stop, go, counts = self.stop_log_probs(state.memory.last)
+        vectors, slots = self._slots(state, counts)  # (B, S, D), (B, S)
+        stop, go = self._certain(state, stop, go, counts)
 
         def tokens(chosen: ChosenSlots) -> Tensor:
             slot = chosen.slot.clamp_min(0)
@@ -175,29 +177,21 @@ class InsNet(Generator):
             filled = filled[:, 0] if slot.shape[1] == 1 else filled[chosen.row, chosen.column]  # (N, D)
             return at_least_float32(self.token_head(filled, self.embedding.weight)).log_softmax(dim=-1)
 
-        stop, go, counts = self._stops(state)
         return Insertions(slots, tokens, stop, go, counts=counts)
 
-    def _stops(self, state: State) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Log-probabilities (B,) of stopping and of going on, and of counts; certain for a model that was told how many
-        are to come, except at the first step, which answers for that number."""
-        log_stop, log_go, log_counts = self.stop_log_probs(state.memory.last)
-        wanted = state.limits.insertions
+    def _certain(
+        self, state: State, log_stop: Tensor, log_go: Tensor, log_counts: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities (B,) of stopping and of going on: certain for a model that was told how many are to come,
+        except at the first step, which answers for that number."""
+        planned = state.limits.insertions
         if not self.config.length_conditioned or log_counts is None:
-            return log_stop, log_go, log_counts
-        is_told, is_done = wanted != FREE, state.inserted >= wanted
-        chosen = log_counts.gather(1, wanted.clamp(0, self.config.count_head)[:, None])[:, 0]
+            return log_stop, log_go
+        is_told, is_done = planned != FREE, state.inserted >= planned
+        chosen = log_counts.gather(1, planned.clamp(0, self.config.count_head)[:, None])[:, 0]
         certain = chosen.masked_fill(state.step != 0, 0.0)
         log_stop = torch.where(is_told, certain.masked_fill(~is_done, -math.inf), log_stop)
-        log_go = torch.where(is_told, certain.masked_fill(is_done, -math.inf), log_go)
-        return log_stop, log_go, log_counts
-
-    def _remaining(self, state: State) -> Tensor:
-        """How many insertions (B,) are still to come: as planned, or as the count head thinks likeliest."""
-        planned, log_counts = state.limits.insertions, self.stop_log_probs(state.memory.last)[2]
-        if log_counts is None:
-            return torch.zeros_like(planned)
-        return torch.where(planned != FREE, planned - state.inserted, log_counts.argmax(dim=1))
+        return log_stop, torch.where(is_told, certain.masked_fill(is_done, -math.inf), log_go)
 
     def advance(self, state: State, edits: Edits) -> State:
         """Carries out edits left to right, as if one after the other, and encodes the new tokens in one pass."""
@@ -274,12 +268,16 @@ class InsNet(Generator):
         keys = state.memory.position_keys.tensor[self.config.layers :]
         return self.reader(vectors, offsets, hides, memory, keys)  # type: ignore[no-any-return]
 
-    def _slots(self, state: State) -> tuple[Tensor, Tensor]:
+    def _slots(self, state: State, log_counts: Tensor | None) -> tuple[Tensor, Tensor]:
         """Every slot's vector (B, S, D) and log-probability (B, S), in reading order."""
         slots, memory = state.longest - 1, state.memory
         step = step_at_position(memory.rank_of_step, state.canvas.length)[:, : slots + 1]  # (B, S + 1)
         left, right = take(memory.left_half, step[:, :-1]), take(memory.right_half, step[:, 1:])
-        last = self.told(memory.last, self._remaining(state))
+        last = memory.last
+        if self.config.length_conditioned and log_counts is not None:
+            planned = state.limits.insertions
+            remaining = torch.where(planned != FREE, planned - state.inserted, log_counts.argmax(dim=1))
+            last = self.told(last, remaining)
         vectors = self.slots.compose(left, right, last[:, None])
         logits = at_least_float32(self.slot_head(vectors)[:, :, 0])
         if self.config.slot_queries:

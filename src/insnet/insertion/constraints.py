@@ -4,7 +4,7 @@ Shapes: B rows, L places in reading order, N (row, slot) pairs, V vocabulary, F 
 """
 
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -46,13 +46,12 @@ class Lexicon:
 
     @cached_property
     def refused(self) -> Tensor:
-        """True (8, V) for tokens that must not go into a slot; its kind is 1 where a required word stands left of it,
-        plus 2 where one stands right of it, plus 4 where it is a blank without a word."""
-        allowed = self.generatable.expand(8, -1).clone()
-        for kind in range(8):
-            for flag, table in enumerate((self.may_follow_required, self.may_precede_required, self.is_word)):
-                if kind >> flag & 1:
-                    allowed[kind] &= table
+        """True (2, 2, 2, V) for tokens that must not go into a slot, as [it is a blank without a word, a required word
+        stands left of it, one stands right of it]."""
+        allowed = self.generatable.expand(2, 2, 2, -1).clone()
+        allowed[1] &= self.is_word
+        allowed[:, 1] &= self.may_follow_required
+        allowed[:, :, 1] &= self.may_precede_required
         return ~allowed
 
     @cached_property
@@ -131,11 +130,12 @@ def completing_tokens(canvas: Canvas, row: Tensor, slot: Tensor, sequences: Tens
     return completes.scatter_(1, token, True)[:, :vocabulary]
 
 
+@lru_cache(maxsize=16)
 def _holes(longest: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """For each hole of a sequence its other indices, and where these stand relative to the slot."""
     others = [[index for index in range(longest) if index != hole] for hole in range(longest)]
     places = [[index - hole + 1 - (index > hole) for index in row] for hole, row in enumerate(others)]
-    both = torch.tensor([others, places], device=device).view(2, longest, longest - 1)
+    both = torch.tensor([others, places], dtype=torch.int64, device=device).view(2, longest, longest - 1)
     return both[0], both[1]
 
 
