@@ -111,7 +111,7 @@ def test_cached_decoding_equals_the_one_pass_encoding(family_name, kind, switch)
         assert state.canvas.length.tolist() == lengths
         if model.family.traits.fills_blanks:
             own = batch_of(model.tokenizer, [row[0] for row in rows], given=[row[1] for row in rows], order=orders)
-            for row, found in enumerate(model.family.token_log_probs(own)):
+            for row, found in enumerate(model.family.log_likelihood(own).tokens):
                 inserted = orders[row][2 + counts[row] :]
                 said = [
                     step["tokens"][slot, token] for step, (slot, token) in zip(expected[row], plays[row], strict=False)

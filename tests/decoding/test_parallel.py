@@ -17,6 +17,7 @@ from insnet.decoding.lengths import counted, rehearsed, with_length
 from insnet.decoding.request import Request, blanks, required_words
 from insnet.decoding.trace import Replay, log_prob_of_steps
 from insnet.families.generator import Prompt
+from insnet.families.insnet_objective import Plan
 from insnet.insertion.constraints import count_words
 from insnet.text.batching import TokenBatch
 from insnet.text.words import contains_in_order
@@ -172,7 +173,8 @@ def layered_batch(model, written):
             layers.append(number + 1)
     given = [place in place_of[: len(tokens)] for place in range(1, len(reading) + 1)]
     batch = TokenBatch.of([reading], starts_word=model.scribe.lexicon.starts_word, given=[given])
-    return batch, torch.tensor([[0, len(reading) + 1, *place_of]]), torch.tensor([layers])
+    order, number = torch.tensor([[0, len(reading) + 1, *place_of]]), torch.zeros_like(batch.lengths)
+    return batch, Plan(order, number, torch.tensor([layers]))
 
 
 @torch.no_grad()
@@ -185,7 +187,7 @@ def test_log_probs_of_a_trace_add_up_to_minus_the_layered_loss(model, stopping):
     several = 0
     for seed in range(4):
         for written in model.scribe.write(requests, [seed] * 3, replace(model.generation, stopping=stopping)):
-            rows = model.family.objective.rows_in_layers(*layered_batch(model, written))
+            rows = model.family.one_pass.rows(*layered_batch(model, written))
             nats = sum(float(rows.nats[name]) for name in ("token", "slot", "stop"))
             assert log_prob_of_steps(written.steps) == pytest.approx(-nats, rel=ATOL)
             several += int(rows.layers) < int(rows.counts["token"])
@@ -329,9 +331,9 @@ def test_a_counted_length_is_met_to_the_token(settings):
 def test_a_told_model_is_told_what_is_left_at_every_round(monkeypatch):
     model = small_model("insnet", "word", **TOLD)
     told = []
-    told_by_model = model.family.told
+    with_count = model.family.with_count
     monkeypatch.setattr(
-        model.family, "told", lambda newest, left: (told.append(left.tolist()), told_by_model(newest, left))[1]
+        model.family, "with_count", lambda newest, left: (told.append(left.tolist()), with_count(newest, left))[1]
     )
     chooser = chooser_of(model, stopping="counted", parallel_mass=1.0, round_share=0.5)
     prompt = prompt_of(model, [["baker"]], min_words=0, max_tokens=24)

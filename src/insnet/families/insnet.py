@@ -14,27 +14,24 @@ from torch import Tensor, nn
 from insnet.families.generator import (
     Choose,
     Generator,
-    LossContext,
-    LossTerm,
     Prompt,
     Shared,
     State,
     Traits,
     initial_counters,
-    sentence_of_batch,
 )
-from insnet.families.insnet_config import InsNetConfig
-from insnet.families.insnet_objective import GIVEN, InsNetObjective, at_least_float32, take
+from insnet.families.insnet_config import InsNetConfig, InsNetObjective
+from insnet.families.insnet_objective import OnePass, at_least_float32, take
+from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm
 from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import Constraints
 from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, offsets_of_slots, step_at_position
-from insnet.insertion.order import log_order_count
 from insnet.layers.attention import reach_of
 from insnet.layers.cache import KeyValueCache, entries_for, with_room
 from insnet.layers.heads import TokenHead
 from insnet.layers.packing import Packing
 from insnet.layers.reader import SlotReader
-from insnet.layers.slots import SlotComposer, SlotQueries
+from insnet.layers.slots import SlotComposer
 from insnet.layers.transformer import Append, OffsetTransformer, initialise
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS, UNK
@@ -65,6 +62,7 @@ class InsNet(Generator):
     """The model of the paper's section 3."""
 
     Config = InsNetConfig
+    Objective = InsNetObjective
     traits: ClassVar[Traits] = Traits(
         keeps_keywords=True, fills_blanks=True, exact_likelihood=False, inserts_in_layers=True
     )
@@ -78,63 +76,50 @@ class InsNet(Generator):
         self.token_head = TokenHead(config.vocabulary_size, (UNK,), len(SPECIALS))
         self.slot_head = nn.Linear(config.width, 1, bias=False)  # w_o
         self.stop_head = nn.Linear(config.width, 1 + config.count_head)  # q, or the count of what is to come
-        if config.slot_queries:
-            self.slot_queries = SlotQueries(config.width)
         if config.slot_layers:
             self.reader = SlotReader(replace(config.shape(), layers=config.slot_layers), truncated=config.truncated)
         if config.length_conditioned:
             self.count_embedding = nn.Embedding(1 + config.count_head, config.width)
-        if config.countdown:
-            self.countdown_embedding = nn.Embedding(2 + config.count_head, config.width)  # the first for given tokens
         if len(config.orders) > 1:
             self.order_embedding = nn.Embedding(len(config.orders), config.width)
         initialise(self, config.layers)
-        self.objective = InsNetObjective(self)
+        self.one_pass = OnePass(self)
 
     # ---- training: every step of a sentence in one pass ----
 
-    def losses(self, batch: TokenBatch, context: LossContext) -> dict[str, LossTerm]:
+    def losses(self, batch: TokenBatch, objective: FamilyObjective, context: LossContext) -> dict[str, LossTerm]:
         """Token, slot and stop terms of section 3.3, summed over all steps after the given ones."""
-        return self.objective.losses(
-            batch, context.tau, asks_model=context.asks_model, label_smoothing=context.label_smoothing
-        )
+        assert isinstance(objective, InsNetObjective)
+        return self.one_pass.losses(batch, objective, label_smoothing=context.label_smoothing)
 
-    def compile_for_training(self, backend: str = "inductor") -> None:
+    def compile(self, *, backend: str = "inductor") -> None:
         """Blocks, and what turns their output into losses."""
-        super().compile_for_training(backend)
-        self.objective.compile(dynamic=False, fullgraph=True, backend=backend)
+        super().compile(backend=backend)
+        self.one_pass.compile(dynamic=False, fullgraph=True, backend=backend)
 
-    def log_likelihood(self, batch: TokenBatch) -> Tensor:
+    def log_likelihood(self, batch: TokenBatch) -> Likelihood:
         """log p(text, order) + log(number of orders): its mean over orders bounds log p(text) from below.
 
         Of several kinds of order that were learned, the first is meant."""
-        nats = self.objective.rows(batch, which=torch.zeros_like(batch.lengths)).nats
-        spent = nats["token"] + nats["slot"] + nats["stop"]  # a count beyond stopping or not is no part of the text
-        return log_order_count(self.config.orders[0], sentence_of_batch(batch)) - spent
-
-    def token_log_probs(self, batch: TokenBatch) -> Tensor:
-        """Of several kinds of order that were learned, the first is meant."""
-        return self.objective.token_log_probs(batch, torch.zeros_like(batch.lengths))
+        return self.one_pass.likelihood(batch)
 
     @property
     def orders(self) -> tuple[str, ...]:
         return self.config.orders  # type: ignore[no-any-return]
 
-    def embed(self, tokens: Tensor, which: Tensor, left: Tensor) -> Tensor:
-        """Tokens (B, Q) as vectors (B, Q, D), which also say the order (B,) if there are several, and with a countdown
-        how many insertions were `left` (B, Q) after each; GIVEN for what was there from the start."""
+    def embed(self, tokens: Tensor, order_number: Tensor) -> Tensor:
+        """Tokens (B, Q) as vectors (B, Q, D), which also say the order (B,) if there are several."""
         vectors: Tensor = self.embedding(tokens)
-        if self.config.countdown:
-            vectors = vectors + self.countdown_embedding(left.clamp(GIVEN, self.config.count_head) - GIVEN)
         if len(self.config.orders) > 1:
-            vectors = vectors + self.order_embedding(which)[:, None]
+            vectors = vectors + self.order_embedding(order_number)[:, None]
         return vectors
 
-    def told(self, newest: Tensor, to_come: Tensor) -> Tensor:
-        """What a step adds to its slots (..., D): the newest token and, if the model is told, how many are to come."""
+    def with_count(self, newest: Tensor, remaining: Tensor) -> Tensor:
+        """What a step adds to its slots (..., D): the newest token and, in a model that knows it, how many insertions
+        remain (...)."""
         if not self.config.length_conditioned:
             return newest
-        count: Tensor = self.count_embedding(to_come.clamp(1, self.config.count_head))
+        count: Tensor = self.count_embedding(remaining.clamp(1, self.config.count_head))
         return newest + count
 
     def stop_log_probs(self, encoded: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -174,7 +159,7 @@ class InsNet(Generator):
         )
         tokens = canvas.tokens.gather(1, order)
         offsets, none = offsets_of_order(order, torch.int32), torch.zeros_like(canvas.length)
-        return self._encode(state, tokens, torch.full_like(tokens, GIVEN), offsets, none, canvas)
+        return self._encode(state, tokens, offsets, none, canvas)
 
     def propose(self, state: State, choose: Choose) -> Edits:
         """Stop, or a token in every slot that is chosen; the mass of closed slots counts as stopping."""
@@ -254,29 +239,26 @@ class InsNet(Generator):
         slot, token = _left_to_right(edits)
         rank, offsets = insert_into_ranks(state.rank_of_step, start, slot, token != Edits.NOTHING)
         state = state.after(edits, apply(state.canvas, edits), rank_of_step=rank)
-        left = state.constraints.insertions - state.inserted  # (B,): the same after each token of a round
         packing = Packing.of(token != Edits.NOTHING)
-        left = left[:, None].expand_as(token)
-        return self._encode(state, token.clamp_min(0), left, offsets, start, state.canvas, packing)
+        return self._encode(state, token.clamp_min(0), offsets, start, state.canvas, packing)
 
     def _encode(
         self,
         state: InsNetState,
         tokens: Tensor,
-        left: Tensor,
         offsets: Tensor,
         start: Tensor,
         canvas: Canvas,
         packing: Packing | None = None,
     ) -> InsNetState:
-        """The state with new tokens (B, Q), after which so many are `left` (B, Q), encoded at entries `start`...;
-        offsets (B, Q, K). Where rows have different numbers of new tokens, `packing` may tell their places."""
+        """The state with new tokens (B, Q) encoded at entries `start`...; offsets (B, Q, K). Where rows have different
+        numbers of new tokens, `packing` may tell their places."""
         used = min(int(start.max()) + tokens.shape[1], canvas.capacity)
         state = self._with_room(state, used)
         offsets = F.pad(offsets, (0, max(used - offsets.shape[2], 0)))[:, :, :used]
         append = Append(state.cache, start, used, packing)
         encoded = self.encoder(
-            self.embed(tokens, state.which, left), offsets, append=append, position_keys=state.position_keys.tensor
+            self.embed(tokens, state.which), offsets, append=append, position_keys=state.position_keys.tensor
         )  # (B, Q, D)
         if self.config.slot_layers:
             for layer, (keys, values) in enumerate(self.reader.memory(encoded), start=self.config.layers):
@@ -323,11 +305,9 @@ class InsNet(Generator):
         slots = int(state.canvas.length.max()) - 1
         step = step_at_position(state.rank_of_step, state.canvas.length)[:, : slots + 1]  # (B, S + 1)
         left, right = take(state.left_half, step[:, :-1]), take(state.right_half, step[:, 1:])
-        last = self.told(state.last, self._to_come(state))
+        last = self.with_count(state.last, self._to_come(state))
         vectors = self.slots.compose(left, right, last[:, None])
         logits = at_least_float32(self.slot_head(vectors)[:, :, 0])
-        if self.config.slot_queries:
-            logits = logits + at_least_float32(self.slot_queries(left, right, last))
         logits = logits.masked_fill(~state.canvas.is_slot()[:, :slots], -math.inf)
         return vectors, logits.log_softmax(dim=1)
 
