@@ -190,7 +190,7 @@ def test_log_probs_of_a_trace_add_up_to_minus_the_layered_loss(model, stopping):
             rows = model.family.one_pass.rows(*layered_batch(model, written))
             nats = sum(float(rows.nats[name]) for name in ("token", "slot", "stop"))
             assert log_prob_of_steps(written.steps) == pytest.approx(-nats, rel=ATOL)
-            several += int(rows.layers) < int(rows.counts["token"])
+            several += int(rows.rounds) < int(rows.counts["token"])
     assert several > 3
 
 
