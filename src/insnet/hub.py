@@ -11,6 +11,7 @@ decided before the tokenizers library sees a text, so that tokenizer.json alone 
 import dataclasses
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,15 +20,19 @@ import transformers
 from safetensors import safe_open
 from torch import Tensor
 from transformers.utils.generic import ModelOutput
+from transformers.utils.hub import cached_file
 
 from insnet.families import FAMILIES
-from insnet.families.generator import Generator, LossContext
+from insnet.families.generator import Generator
+from insnet.families.losses import LossContext, learned_nats
 from insnet.families.quantize import SCALE_SUFFIX, restored
 from insnet.families.storage import MODEL_TYPE, read_weights
+from insnet.randomness import mix
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import BOS, EOS, PAD
+from insnet.text.tokenizer import BOS, EOS, PAD, Tokenizer
 
-_COMPANIONS = ("tokenizer.json", "tokenizer_config.json", "generation_config.json", "README.md", "card.json")
+_TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+_COMPANIONS = (*_TOKENIZER, "generation_config.json", "README.md", "card.json")
 
 
 class InsNetHubConfig(transformers.PreTrainedConfig):  # type: ignore[misc, no-untyped-call, unused-ignore]
@@ -91,9 +96,10 @@ class InsNetHubModel(transformers.PreTrainedModel):  # type: ignore[misc, no-unt
     ) -> InsNetHubOutput:
         """The loss of texts (B, L): <bos> ... <eos>, then <pad>.
 
-        `given` (B, L) marks words on the canvas from the start, `starts_word` (B, L) where words begin, `seeds` (B,)
-        decide the insertion orders (row numbers if left out). The texts are their own labels; `labels` is taken so
-        that trainers can pass it, and not looked at.
+        `given` (B, L) marks words on the canvas from the start, `starts_word` (B, L) where words begin (left out, the
+        tokenizer beside the model tells). `seeds` (B,) decide the insertion orders: left out, new ones are drawn from
+        torch's generator while the model trains, and each text has its own otherwise. The texts are their own labels;
+        `labels` is taken so that trainers can pass it, and not looked at.
         """
         del labels
         is_token = input_ids != PAD if attention_mask is None else attention_mask.bool()
@@ -104,15 +110,34 @@ class InsNetHubModel(transformers.PreTrainedModel):  # type: ignore[misc, no-unt
             tokens=input_ids.masked_fill(~is_token, PAD),
             lengths=is_token.sum(dim=1),
             given=(is_border if given is None else is_border | given.bool()) & is_token,
-            starts_word=torch.ones_like(is_token) if starts_word is None else starts_word.bool(),
-            seeds=torch.arange(len(input_ids), device=input_ids.device) if seeds is None else seeds,
+            starts_word=self._starts_word(input_ids) if starts_word is None else starts_word.bool(),
+            seeds=self._seeds(input_ids.masked_fill(~is_token, PAD)) if seeds is None else seeds,
         )
-        terms = self.family.losses(batch, LossContext())
-        nats = torch.stack([term.nats for term in terms.values()]).sum()
+        terms = self.family.losses(batch, self.family.Objective(), LossContext())
         return InsNetHubOutput(
-            loss=nats / terms["token"].count.clamp_min(1),
+            loss=learned_nats(terms) / terms["token"].count.clamp_min(1),
             terms={name: term.nats / term.count.clamp_min(1) for name, term in terms.items()},
         )
+
+    def _starts_word(self, tokens: Tensor) -> Tensor:
+        """Where words begin (B, L), by the tokenizer beside the model."""
+        return self._word_starts.to(tokens.device)[tokens]
+
+    @cached_property
+    def _word_starts(self) -> Tensor:
+        """True (V,) for tokens that begin a word."""
+        try:
+            paths = [cached_file(self.config.name_or_path or "", name) for name in _TOKENIZER]
+        except OSError:
+            raise ValueError("give starts_word: there is no tokenizer beside the model to tell words by") from None
+        return Tokenizer.load(Path(str(paths[0])).parent).lexicon()["starts_word"]
+
+    def _seeds(self, tokens: Tensor) -> Tensor:
+        """One seed (B,) for each text (B, L): a new one while training, its own otherwise."""
+        if self.training:
+            return torch.randint(2**62, tokens.shape[:1], device=tokens.device)
+        place = torch.arange(tokens.shape[1], device=tokens.device)
+        return mix(place, tokens).masked_fill(tokens == PAD, 0).sum(dim=1)
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *arguments: Any, **options: Any) -> Any:

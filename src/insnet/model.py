@@ -156,7 +156,7 @@ class Model:
         starts_word = self.scribe.lexicon.starts_word.cpu()
         batch = TokenBatch.of([ids] * copies, starts_word=starts_word, seeds=seeds).to(self.device)
         with torch.no_grad():
-            log_prob = float(self.family.log_likelihood(batch).double().mean())
+            log_prob = float(self.family.log_likelihood(batch).total.double().mean())
         unknown = sum(token == UNK for token in ids)
         return Score(text, log_prob, len(ids), -log_prob / len(ids), is_exact, unknown)
 

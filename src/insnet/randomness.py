@@ -54,8 +54,11 @@ def mix(*counters: int | Tensor) -> Tensor:
         elif isinstance(state, int):
             state = _scramble_integer(state * 3 + counter + _GOLDEN)
             continue
-        known = _signed(state * 3 + _GOLDEN & _MASK) if isinstance(state, int) else state * 3 + _GOLDEN
-        state = _scramble(counter + known)
+        if isinstance(state, int):
+            assert isinstance(counter, Tensor)
+            state = _scramble(counter + _signed(state * 3 + _GOLDEN & _MASK))
+        else:
+            state = _scramble(state * 3 + counter + _GOLDEN)
     return state if isinstance(state, Tensor) else torch.tensor(state)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from loss_terms import losses_of
 
 from insnet.benchmarks import decode_speed, train_speed
 from insnet.benchmarks.decode_speed import DecodeSpeedConfig
@@ -59,17 +60,15 @@ def test_layers_are_timed_over_insertions_one_by_one():
 def test_the_timed_step_in_layers_finds_layers_and_learns_from_them(monkeypatch, tau):
     batch, model = train_speed.random_batch(TRAIN, 8), train_speed._model("insnet", TRAIN)
     before = model.slot_head.weight.clone()
-    found, asked, layers = [], [], model.objective.layers
+    found, rows = [], model.one_pass.rows
 
-    def watched(*given, asks_model):
-        asked.append(asks_model)
-        found.append(layers(*given, asks_model=asks_model))
-        return found[-1]
+    def watched(batch, plan, **options):
+        found.append(plan.rounds)
+        return rows(batch, plan, **options)
 
-    monkeypatch.setattr(model.objective, "layers", watched)
-    train_speed.training_step(model, batch, TRAIN, torch.device("cpu"), tau=torch.full((16,), tau))()
+    monkeypatch.setattr(model.one_pass, "rows", watched)
+    train_speed.training_step(model, batch, TRAIN, torch.device("cpu"), model.Objective((tau,)))()
     assert found[0].max() < 6 and not torch.equal(before, model.slot_head.weight)
-    assert asked == [math.isfinite(tau)]
 
 
 def test_both_models_learn_from_the_same_tokens_in_a_whole_update():
@@ -80,7 +79,7 @@ def test_both_models_learn_from_the_same_tokens_in_a_whole_update():
         before = {name: value.clone() for name, value in model.named_parameters()}
         train_speed.training_step(model, batch, TRAIN, torch.device("cpu"))()
         assert any(not torch.equal(before[name], value) for name, value in model.named_parameters())
-        count = model.losses(batch, train_speed.LossContext())["token"].count
+        count = losses_of(model, batch)["token"].count
         assert int(count) == 16 * {"insnet": 6, "autoregressive": 7}[family]  # the latter's end is a token
 
 

@@ -120,7 +120,7 @@ def test_cached_decoding_equals_the_one_pass_encoding(family_name, kind, switch)
         assert state.canvas.length.tolist() == lengths
         if model.family.traits.fills_blanks:
             own = batch_of(model.tokenizer, [row[0] for row in rows], given=[row[1] for row in rows], order=orders)
-            for row, found in enumerate(model.family.token_log_probs(own)):
+            for row, found in enumerate(model.family.log_likelihood(own).tokens):
                 inserted = orders[row][2 + counts[row] :]
                 for place, step, (slot, token) in zip(inserted, expected[row], plays[row], strict=False):
                     if step:

@@ -3,11 +3,11 @@
 import dataclasses
 
 import torch
+from loss_terms import losses_of
 from small_models import batch_of
 
 from insnet.decoding.config import GenerationConfig
 from insnet.families import FAMILIES
-from insnet.families.generator import LossContext
 from insnet.model import Model
 from insnet.text.tokenizer import Tokenizer, TokenizerConfig
 
@@ -50,7 +50,7 @@ def test_eight_sentences_are_overfitted_and_generated_back(family_name, kind):
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=STEPS)
     for step in range(STEPS):
         batch = batch_of(tokenizer, lists * 3, given * 3, seeds=range(24 * step, 24 * step + 24))
-        loss = sum(term.nats / term.count for term in family.losses(batch, LossContext()).values())
+        loss = sum(term.nats / term.count for term in losses_of(family, batch).values())
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(family.parameters(), 1.0)

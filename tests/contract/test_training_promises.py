@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from loss_terms import losses_of
 from small_models import LINES, batch_of, edits_of, offers, order_of, plays_of, prompt_of, tokenizer_of
 
 from insnet.decoding.request import Request
 from insnet.families import FAMILIES
-from insnet.families.generator import LossContext
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.text.tokenizer import BOS, EOS
 
@@ -42,7 +42,7 @@ COUNTS = {
 
 def test_gradients_reach_every_parameter(model):
     lists, given, _ = example(model.tokenizer, model.family)
-    losses = model.family.losses(batch_of(model.tokenizer, lists, given), LossContext())
+    losses = losses_of(model.family, batch_of(model.tokenizer, lists, given))
     sum(term.nats for term in losses.values()).backward()
     without = [name for name, p in model.family.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert without == []
@@ -51,7 +51,7 @@ def test_gradients_reach_every_parameter(model):
 
 def test_counts_are_exact(model, family_name):
     lists, given, _ = example(model.tokenizer, model.family)
-    losses = model.family.losses(batch_of(model.tokenizer, lists, given, pad_to=60), LossContext())
+    losses = losses_of(model.family, batch_of(model.tokenizer, lists, given, pad_to=60))
     assert "token" in losses
     if family_name in COUNTS:
         rows = [COUNTS[family_name](len(t), sum(g)) for t, g in zip(lists, given, strict=True)]
@@ -63,9 +63,9 @@ def test_padding_and_more_rows_change_nothing(model):
     lists, given, orders = example(model.tokenizer, model.family)
     for order in (None, orders):
         together = batch_of(model.tokenizer, lists, given, order)
-        log_likelihood = model.family.log_likelihood(together)
+        log_likelihood = model.family.log_likelihood(together).total
         assert log_likelihood.shape == (len(lists),) and bool((log_likelihood < 0).all())
-        total = {name: 0.0 for name in model.family.losses(together, LossContext())}
+        total = {name: 0.0 for name in losses_of(model.family, together)}
         for row in range(len(lists)):
             one = order and [order[row]]
             alone = batch_of(model.tokenizer, [lists[row]], [given[row]], one, seeds=[row])
@@ -74,11 +74,11 @@ def test_padding_and_more_rows_change_nothing(model):
             )
             for batch in (alone, padded):
                 torch.testing.assert_close(
-                    model.family.log_likelihood(batch)[0], log_likelihood[row], rtol=0, atol=ATOL
+                    model.family.log_likelihood(batch).total[0], log_likelihood[row], rtol=0, atol=ATOL
                 )
-            for name, term in model.family.losses(padded, LossContext()).items():
+            for name, term in losses_of(model.family, padded).items():
                 total[name] = total[name] + term.nats
-        for name, term in model.family.losses(together, LossContext()).items():
+        for name, term in losses_of(model.family, together).items():
             torch.testing.assert_close(term.nats, total[name], rtol=0, atol=ATOL)
 
 
@@ -86,8 +86,8 @@ def test_losses_and_likelihood_agree(model):
     """log p(text, order) is minus all terms; a family with an exact likelihood adds nothing for orders."""
     lists, given, orders = example(model.tokenizer, model.family)
     batch = batch_of(model.tokenizer, lists, given, orders)
-    nats = sum(term.nats for term in model.family.losses(batch, LossContext()).values())
-    gap = float((model.family.log_likelihood(batch).sum() + nats).detach())
+    nats = sum(term.nats for term in losses_of(model.family, batch).values())
+    gap = float((model.family.log_likelihood(batch).total.sum() + nats).detach())
     if model.family.traits.likelihood == "exact":
         assert abs(gap) < ATOL
     else:
@@ -125,7 +125,7 @@ def test_offers_along_a_trajectory_add_up_to_minus_the_loss(model):
         log_prob += float(offers(model.family, state)["stop"][0])
         inner = state.canvas.tokens[0, 1 : int(state.canvas.length[0]) - 1]
         assert inner.tolist() == tokens
-        losses = model.family.losses(batch_of(model.tokenizer, [tokens], [flags], [order]), LossContext())
+        losses = losses_of(model.family, batch_of(model.tokenizer, [tokens], [flags], [order]))
         assert abs(log_prob + float(sum(term.nats for term in losses.values()))) < ATOL
 
 
@@ -147,7 +147,7 @@ def test_golden_parameter_count_and_first_loss(name):
     orders = [
         order_of(len(t), g, random.Random(1), left_to_right=left_to_right) for t, g in zip(lists, given, strict=True)
     ]
-    losses = family.losses(batch_of(tokenizer_of("word"), lists, given, orders), LossContext())
+    losses = losses_of(family, batch_of(tokenizer_of("word"), lists, given, orders))
     parameters = sum(p.numel() for p in family.parameters())
     nats = {name: float(term.nats.detach()) for name, term in losses.items()}
     assert name in GOLDEN, f"write down the golden numbers of {name}: {parameters, nats}"

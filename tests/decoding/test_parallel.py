@@ -18,6 +18,7 @@ from insnet.decoding.lengths import planned
 from insnet.decoding.request import Request, blanks, required_words
 from insnet.decoding.trace import Replay, log_prob_of_steps
 from insnet.families.generator import State
+from insnet.families.insnet_objective import Plan
 from insnet.families.offers import ChosenSlots
 from insnet.insertion.constraints import count_words
 from insnet.text.batching import TokenBatch
@@ -165,7 +166,8 @@ def layered_batch(model, written):
             layers.append(number + 1)
     given = [place in place_of[: len(tokens)] for place in range(1, len(reading) + 1)]
     batch = TokenBatch.of([reading], starts_word=model.scribe.lexicon.starts_word, given=[given])
-    return batch, torch.tensor([[0, len(reading) + 1, *place_of]]), torch.tensor([layers])
+    order, number = torch.tensor([[0, len(reading) + 1, *place_of]]), torch.zeros_like(batch.lengths)
+    return batch, Plan(order, number, torch.tensor([layers]))
 
 
 @torch.no_grad()
@@ -180,10 +182,10 @@ def test_log_probs_of_a_trace_add_up_to_minus_the_layered_loss(model, stopping):
         for written in model.scribe.write(requests, [seed] * 3, model.generation.changed(stopping=stopping)):
             if not written.finished:
                 continue
-            rows = model.family.objective.rows_in_layers(*layered_batch(model, written))
+            rows = model.family.one_pass.rows(*layered_batch(model, written))
             nats = sum(float(rows.nats[name]) for name in ("token", "slot", "stop"))
             assert log_prob_of_steps(written.steps) == pytest.approx(-nats, rel=ATOL)
-            several += int(rows.layers) < int(rows.counts["token"])
+            several += int(rows.rounds) < int(rows.counts["token"])
     assert several > 3
 
 
@@ -314,13 +316,13 @@ def test_a_counted_length_is_met_to_the_token_or_within_its_slack(settings, conf
 
 def test_a_told_model_is_told_what_is_left_at_every_round(monkeypatch):
     model = small_model("insnet", "word", **TOLD)
-    told, original = [], model.family.told
+    told, original = [], model.family.with_count
 
     def watched(newest, remaining):
         told.append(remaining.tolist())
         return original(newest, remaining)
 
-    monkeypatch.setattr(model.family, "told", watched)
+    monkeypatch.setattr(model.family, "with_count", watched)
     prompt = of_length(prompt_of(model, [["baker"]], min_words=0, max_tokens=24), 13)
     [steps] = traces(model, prompt, parallel(model, stopping="counted", parallel_mass=1.0))
     counts = [len(step.inserts) for step in steps]

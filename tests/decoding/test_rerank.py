@@ -84,7 +84,9 @@ def test_likelihoods_are_those_of_score_along_the_same_orders(model):
             int(rerank.mix(rerank._ORDER_NOISE, rerank.seed_of_request(text.request, 5), n)) for n in range(orders)
         ]
         with torch.no_grad():
-            expected = model.family.log_likelihood(batch_of(model.tokenizer, [tokens] * orders, seeds=seeds)).mean()
+            expected = model.family.log_likelihood(
+                batch_of(model.tokenizer, [tokens] * orders, seeds=seeds)
+            ).total.mean()
         decisions = len(tokens) + model.family.traits.exact_likelihood  # the end is a token of its own there
         assert score * decisions == pytest.approx(float(expected))
 
@@ -99,7 +101,7 @@ def test_a_candidate_is_scored_given_its_required_words(kind):
     assert any(given) and not all(given)
     batch = batch_of(model.tokenizer, [[t for t, _ in tokens]] * 2, given=[given] * 2, seeds=[8, 9])
     with torch.no_grad():
-        expected = model.family.log_likelihood(batch).tolist()
+        expected = model.family.log_likelihood(batch).total.tolist()
     assert log_likelihoods(model.scribe, [Given.of(text, 8), Given.of(text, 9)]) == pytest.approx(expected)
     alone = model.scribe.finish(text.request, text.start, ())
     assert log_likelihoods(model.scribe, [Given.of(alone, 8)]) == pytest.approx([_log_stop(model, text.request)])

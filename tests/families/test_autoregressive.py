@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from loss_terms import losses_of
 from small_models import LINES, batch_of, offers, prompt_of, small_model
 
 from insnet.families.autoregressive import _plan
-from insnet.families.generator import LossContext
 from insnet.text.tokenizer import BOS, EOS, SEP
 
 ATOL = 1e-9
@@ -32,7 +32,7 @@ def test_sequence_is_plan_then_sentence_and_only_the_sentence_is_a_target():
     assert rows == [[BOS, 11, SEP, 10, 11, 12, EOS], [BOS, SEP, 20, 21, 22, 23, 24, EOS]]
     targets = [s[t].tolist() for s, t in zip(sequence, is_target, strict=True)]
     assert targets == [[10, 11, 12, EOS], [20, 21, 22, 23, 24, EOS]]
-    assert int(model.family.losses(batch, LossContext())["token"].count) == 4 + 6
+    assert int(losses_of(model.family, batch)["token"].count) == 4 + 6
 
 
 @torch.no_grad()
@@ -41,7 +41,7 @@ def test_plan_carries_no_loss_but_is_seen():
     lists = [model.tokenizer.encode(LINES[3])]
     flags = [[index == 1 for index in range(len(lists[0]))]]
     with_plan, without = (
-        model.family.losses(batch_of(model.tokenizer, lists, given), LossContext())["token"] for given in (flags, None)
+        losses_of(model.family, batch_of(model.tokenizer, lists, given))["token"] for given in (flags, None)
     )
     assert int(with_plan.count) == int(without.count)
     assert abs(float(with_plan.nats - without.nats)) > 1e-6
@@ -69,10 +69,8 @@ def test_plain_language_modelling_equals_a_loss_written_by_hand():
         by_hand.append(-nats)
     for given in (None, [[True] * len(tokens) for tokens in lists]):
         batch = batch_of(model.tokenizer, lists, given)
-        assert model.family.log_likelihood(batch).tolist() == pytest.approx(by_hand, rel=0, abs=ATOL)
-        assert float(model.family.losses(batch, LossContext())["token"].nats) == pytest.approx(
-            -sum(by_hand), rel=0, abs=ATOL
-        )
+        assert model.family.log_likelihood(batch).total.tolist() == pytest.approx(by_hand, rel=0, abs=ATOL)
+        assert float(losses_of(model.family, batch)["token"].nats) == pytest.approx(-sum(by_hand), rel=0, abs=ATOL)
 
 
 @torch.no_grad()

@@ -5,12 +5,12 @@ from itertools import accumulate
 
 import pytest
 import torch
+from loss_terms import losses_of
 from small_models import prompt_of, small_model, traces
 
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.lengths import counted
-from insnet.families.generator import LossContext
 from insnet.text.batching import TokenBatch
 
 MOST = 6
@@ -31,7 +31,7 @@ def batch_of(model):
 def test_the_terms_are_those_of_one_softmax_over_counts(model):
     """stop + count = -log p(count): summed by hand over every state of every sentence."""
     batch = batch_of(model)
-    terms = model.family.losses(batch, LossContext())
+    terms = losses_of(model.family, batch)
     expected = 0.0
     for row in range(3):
         alone = TokenBatch(**{n: v[row : row + 1] for n, v in vars(batch).items() if v is not None})
@@ -56,8 +56,8 @@ def encoded_states(family, batch):
 @torch.no_grad()
 def test_the_likelihood_leaves_the_count_out(model):
     batch = batch_of(model)
-    terms = model.family.losses(batch, LossContext())
-    likelihood = model.family.log_likelihood(batch).sum()
+    terms = losses_of(model.family, batch)
+    likelihood = model.family.log_likelihood(batch).total.sum()
     orders = torch.lgamma(torch.tensor([3.0, 2.0, 10.0], dtype=torch.float64)).sum()  # 2!, 1!, 9!
     spent = terms["token"].nats + terms["slot"].nats + terms["stop"].nats
     assert float(likelihood) == pytest.approx(float(orders - spent), rel=1e-12)

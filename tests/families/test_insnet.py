@@ -6,6 +6,7 @@ import random
 
 import pytest
 import torch
+from loss_terms import losses_of
 from slow_reader import read_slowly
 from small_models import (
     KINDS,
@@ -21,7 +22,7 @@ from small_models import (
 )
 
 from insnet.decoding.request import blanks
-from insnet.families.generator import LossContext, Prompt
+from insnet.families.generator import Prompt
 from insnet.families.insnet_config import InsNetConfig
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.offsets import offsets_of_order
@@ -114,7 +115,7 @@ def test_losses_equal_the_objective_computed_step_by_step(switch):
     given[0] = [False] * len(given[0])
     given[1] = [True] * len(given[1])  # nothing to insert: only to stop
     orders = [order_of(len(t), g, rng, left_to_right=False) for t, g in zip(lists, given, strict=True)]
-    losses = model.family.losses(batch_of(model.tokenizer, lists, given, orders), LossContext())
+    losses = losses_of(model.family, batch_of(model.tokenizer, lists, given, orders))
     rows = [naive_nats(model.family, t, o, sum(g)) for t, o, g in zip(lists, orders, given, strict=True)]
     for name, term in losses.items():
         assert float(term.nats) == pytest.approx(sum(row[name] for row in rows), rel=0, abs=ATOL)
@@ -177,15 +178,15 @@ def test_trace_with_phrases_adds_up_to_the_loss_after_the_closed_mass_is_account
         canvas.insert(slot, ("new", number))
     steps = [canvas.index(("new", number)) + 1 for number in range(len(plays))]
     order = [0, len(tokens) + 1, *places, *steps]
-    losses = model.family.losses(batch_of(model.tokenizer, [tokens], [flags], [order]), LossContext())
+    losses = losses_of(model.family, batch_of(model.tokenizer, [tokens], [flags], [order]))
     stop = torch.sigmoid(model.family.stop_head(state.last))[0, 0]
     assert found + math.log(stop) == pytest.approx(-float(sum(t.nats for t in losses.values())), rel=0, abs=ATOL)
     assert plays_of(tokens, order, len(given)) == plays
 
 
-def losses_of(family, tokens, order):
+def nats_of(family, tokens, order):
     batch = batch_of(small_model("insnet", "word").tokenizer, [tokens], None, [order])
-    return {name: float(term.nats) for name, term in family.losses(batch, LossContext()).items()}
+    return {name: float(term.nats) for name, term in losses_of(family, batch).items()}
 
 
 @torch.no_grad()
@@ -196,7 +197,7 @@ def test_ablations_change_what_they_should_and_only_that():
     assert len({sum(p.numel() for p in f.parameters()) for f in (full, truncated, noglobal)}) == 1
     for other in (truncated, noglobal):
         other.load_state_dict(full.state_dict())
-    base, cut, local = (losses_of(f, tokens, order) for f in (full, truncated, noglobal))
+    base, cut, local = (nats_of(f, tokens, order) for f in (full, truncated, noglobal))
     assert local["stop"] == pytest.approx(base["stop"], rel=0, abs=1e-12)
     assert abs(local["slot"] - base["slot"]) > 1e-6 and abs(local["token"] - base["token"]) > 1e-6
     assert all(abs(cut[name] - base[name]) > 1e-6 for name in base)

@@ -8,14 +8,17 @@ from dataclasses import replace
 
 import pytest
 import torch
+from loss_terms import losses_of
 from paper_layers import layers_by_the_papers_words
 from slow_reader import read_slowly
 from small_models import LINES, batch_of, edits_of, offers, order_of, prompt_of, small_model
 
 from insnet.decoding.request import Request
-from insnet.families.generator import LossContext, Prompt
+from insnet.families.generator import Prompt
+from insnet.families.insnet_objective import Plan
+from insnet.families.losses import learned_nats
 from insnet.insertion.canvas import INSERTED, Canvas
-from insnet.insertion.concurrency import sort_by_layer
+from insnet.insertion.concurrency import sort_by_round
 from insnet.text.tokenizer import BOS, EOS
 
 ATOL = 1e-9
@@ -25,7 +28,6 @@ SWITCHES = [
     {"noglobal": True},
     {"count_head": 6},
     {"count_head": 6, "length_conditioned": True},
-    {"count_head": 6, "length_conditioned": True, "countdown": True, "slot_queries": True},
     {"slot_layers": 2, "count_head": 6, "length_conditioned": True},
 ]
 TAUS = (-math.inf, 0.2, 1.0, math.inf)
@@ -41,20 +43,15 @@ def example(model, seed=3, rows=5):
     return lists, given, orders
 
 
-def encode_by_hand(family, framed, order, left):
-    """Encodings of an order, each token's view of the canvas found by sorting; `left` is how many insertions are to
-    come after each token and those that came with it, None if it was given."""
+def encode_by_hand(family, framed, order):
+    """Encodings of an order, each token's view of the canvas found by sorting."""
     offsets = torch.zeros(1, len(order), len(order), dtype=torch.int64)
     for t in range(len(order)):
         canvas = sorted(order[: t + 1])
         for j in range(t + 1):
             offsets[0, t, j] = canvas.index(order[j]) - canvas.index(order[t])
     ids = torch.tensor([[framed[place] for place in order]])
-    vectors = family.embedding(ids)
-    if family.config.countdown:
-        rows = [0 if number is None else 1 + min(number, family.config.count_head) for number in left]
-        vectors = vectors + family.countdown_embedding.weight[rows]
-    return family.encoder(vectors, offsets)[0]
+    return family.encoder(family.embedding(ids), offsets)[0]
 
 
 def slot_vector(family, encoded, left, right, newest, to_come):
@@ -68,17 +65,6 @@ def slot_vector(family, encoded, left, right, newest, to_come):
     return family.slots.norm(pair + told)
 
 
-def slot_preference(family, encoded, left, right, newest, to_come):
-    """What the newest token adds to one slot's logit."""
-    if not family.config.slot_queries:
-        return 0.0
-    told, queries = encoded[newest], family.slot_queries
-    if family.config.length_conditioned:
-        told = told + family.count_embedding.weight[max(1, min(to_come, family.config.count_head))]
-    key = queries.left_key(family.slots.left(encoded[left])) + queries.right_key(family.slots.right(encoded[right]))
-    return queries.query(told) @ key / math.sqrt(len(key))
-
-
 def token_log_prob(family, vector, token):
     logits = family.embedding.weight @ vector + family.token_head.bias
     logits[[0, 1, 2, 3]] = -math.inf
@@ -88,8 +74,7 @@ def token_log_prob(family, vector, token):
 def layers_by_hand(family, tokens, order, given_count, tau):
     """The twin's layers, likelihoods read off a pass over the original order."""
     framed = [BOS, *tokens, EOS]
-    left = [None if step < 2 + given_count else len(order) - 1 - step for step in range(len(order))]
-    encoded = encode_by_hand(family, framed, order, left)
+    encoded = encode_by_hand(family, framed, order)
 
     def log_prob(step, slot, newest):
         vector = slot_vector(family, encoded, *slot, newest, len(order) - 1 - newest)
@@ -112,11 +97,8 @@ def nats_by_hand(family, tokens, order, layers):
     """Section 3.3, one canvas after the other, of which each is encoded without anything that comes later."""
     framed, most, config = [BOS, *tokens, EOS], family.config.count_head, family.config
     nats = {"token": 0.0, "slot": 0.0, "stop": 0.0} | ({"count": 0.0} if most and not config.length_conditioned else {})
-    later = {layer: sum(other > layer for other in layers) for layer in layers}
-    left_of_place = {place: later[layer] if layer else None for place, layer in zip(order, layers, strict=True)}
     for number, (inserted, news) in enumerate(canvases(order, layers)):
-        left, to_come = [left_of_place[place] for place in inserted], len(order) - len(inserted)
-        encoded = encode_by_hand(family, framed, inserted, left)
+        encoded, to_come = encode_by_hand(family, framed, inserted), len(order) - len(inserted)
         answer = family.stop_head(encoded[-1])
         if config.length_conditioned:
             nats["stop"] -= float(answer.log_softmax(0)[min(to_come, most)]) if number == 0 else 0.0
@@ -131,9 +113,7 @@ def nats_by_hand(family, tokens, order, layers):
         reading = sorted(range(len(inserted)), key=lambda step: inserted[step])
         slots = list(itertools.pairwise(reading))
         vectors = [slot_vector(family, encoded, *slot, -1, to_come) for slot in slots]
-        preferred = [slot_preference(family, encoded, *slot, -1, to_come) for slot in slots]
-        logits = [family.slot_head(vector)[0] + extra for vector, extra in zip(vectors, preferred, strict=True)]
-        scores = torch.stack(logits).log_softmax(0)
+        scores = torch.stack([family.slot_head(vector)[0] for vector in vectors]).log_softmax(0)
         for place in news:
             slot = sum(other < place for other in inserted) - 1
             nats["slot"] -= float(scores[slot])
@@ -146,6 +126,15 @@ def taus_of(rows):
     return torch.tensor(list(itertools.islice(itertools.cycle(TAUS), rows)), dtype=torch.float64)
 
 
+def in_order(batch):
+    """The plan of a batch that prescribes its order, one insertion a round."""
+    return Plan(batch.order, torch.zeros_like(batch.lengths))
+
+
+def rounds_of(family, batch, tau):
+    return family.one_pass.rounds(batch, in_order(batch), tau)
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_layers_of_a_model_are_those_the_paper_describes(switch):
@@ -155,7 +144,7 @@ def test_layers_of_a_model_are_those_the_paper_describes(switch):
         batch = batch_of(model.tokenizer, lists, given, orders, pad_to=18)
         for shift in range(len(TAUS)):
             tau = taus_of(len(lists)).roll(shift)
-            found = model.family.objective.layers(batch, batch.order, tau)
+            found = rounds_of(model.family, batch, tau)
             for row, (tokens, flags, order) in enumerate(zip(lists, given, orders, strict=True)):
                 wanted = layers_by_hand(model.family, tokens, order, sum(flags), float(tau[row]))
                 assert found[row, : len(order)].tolist() == wanted
@@ -166,9 +155,11 @@ def test_layers_of_a_model_are_those_the_paper_describes(switch):
 def test_the_layered_objective_equals_that_of_one_canvas_after_the_other(switch):
     model = small_model("insnet", "word", **switch)
     lists, given, orders = example(model)
-    batch, tau = batch_of(model.tokenizer, lists, given, orders, pad_to=17), taus_of(5).roll(2)
-    layers = model.family.objective.layers(batch, batch.order, tau).tolist()
-    terms = model.family.losses(batch, LossContext(tau=tau))
+    batch = batch_of(model.tokenizer, lists, given, orders, pad_to=17)
+    tau = model.family.Objective(TAUS).tau_of_rows(batch.seeds)
+    assert len(set(tau.tolist())) == len(TAUS)
+    layers = rounds_of(model.family, batch, tau).tolist()
+    terms = losses_of(model.family, batch, tau=TAUS)
     rows = [nats_by_hand(model.family, t, o, r[: len(o)]) for t, o, r in zip(lists, orders, layers, strict=True)]
     assert {name for name, term in terms.items() if not term.is_figure} == set(rows[0])
     for name in rows[0]:
@@ -184,16 +175,16 @@ def test_without_tolerance_it_is_the_sequential_objective(switch):
     model = small_model("insnet", "bpe", **switch)
     lists, given, orders = example(model)
     for batch in (batch_of(model.tokenizer, lists, given, orders), batch_of(model.tokenizer, lists, given)):
-        sequential = model.family.losses(batch, LossContext())
-        layered = model.family.losses(batch, LossContext(tau=torch.full((5,), -math.inf)))
-        assert {name for name, term in layered.items() if not term.is_figure} == set(sequential)
+        sequential = losses_of(model.family, batch)
+        plan = model.family.one_pass.plan(batch, model.family.Objective())
+        rounds = model.family.one_pass.rounds(batch, plan, torch.full((5,), -math.inf))
+        layered = model.family.one_pass.rows(batch, replace(plan, rounds=rounds))
+        assert set(layered.nats) == set(sequential)
         for name, term in sequential.items():
-            torch.testing.assert_close(layered[name].nats, term.nats, rtol=0, atol=ATOL)
-            assert int(layered[name].count) == int(term.count)
-        gradients = [
-            torch.autograd.grad(sum(t.nats for t in terms.values() if not t.is_figure), list(model.family.parameters()))
-            for terms in (sequential, layered)
-        ]
+            torch.testing.assert_close(layered.nats[name].sum(), term.nats, rtol=0, atol=ATOL)
+            assert int(layered.counts[name].sum()) == int(term.count)
+        losses = learned_nats(sequential), sum(nats.sum() for nats in layered.nats.values())
+        gradients = [torch.autograd.grad(loss, list(model.family.parameters())) for loss in losses]
         for one, other in zip(*gradients, strict=True):
             torch.testing.assert_close(one, other, rtol=0, atol=ATOL)
 
@@ -209,20 +200,20 @@ def logits_of(family, batch, order, layer):
         return caught["slot"]
 
     family.slots.logits_of_all_steps = spy
-    family.objective.rows_in_layers(batch, order, layer)
+    family.one_pass.rows(batch, Plan(order, torch.zeros_like(batch.lengths), layer))
     handle.remove()
     del family.slots.logits_of_all_steps
     return caught["token"], caught["slot"]
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("switch", [SWITCHES[0], *SWITCHES[-3:]])
+@pytest.mark.parametrize("switch", [SWITCHES[0], *SWITCHES[-2:]])
 def test_no_logit_of_a_layer_depends_on_a_token_of_that_layer_or_a_later_one(switch):
     model = small_model("insnet", "word", **switch)
     lists, given, orders = example(model, seed=5)
     batch = batch_of(model.tokenizer, lists, given, orders)
-    layer = model.family.objective.layers(batch, batch.order, torch.full((5,), 1.0))
-    order, by_layer = sort_by_layer(batch.order, layer)
+    layer = rounds_of(model.family, batch, torch.full((5,), 1.0))
+    order, by_layer = sort_by_round(batch.order, layer)
     before = logits_of(model.family, batch, batch.order, layer)
     real = torch.arange(order.shape[1]) < batch.lengths[:, None]
     assert any(len(set(row.tolist())) < len(row) - 4 for row in by_layer)  # some layers have more than one token
@@ -262,16 +253,16 @@ def started(model, tokens, flags, insertions):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("switch", [*SWITCHES[:3], SWITCHES[4], SWITCHES[6]])
+@pytest.mark.parametrize("switch", [*SWITCHES[:3], *SWITCHES[4:]])
 def test_layers_played_through_a_decoder_give_the_encodings_and_losses_of_training(switch):
     """Edits of a layer in any order: they are encoded from left to right, as in training."""
     model = small_model("insnet", "word", **switch)
     family, rng = model.family, random.Random(4)
     lists, given, orders = example(model, seed=8)
     batch = batch_of(model.tokenizer, lists, given, orders)
-    layers = family.objective.layers(batch, batch.order, torch.full((5,), 2.0))
-    order, _ = sort_by_layer(batch.order, layers)
-    encoded = family.objective._encode(batch, order).vector
+    layers = rounds_of(family, batch, torch.full((5,), 2.0))
+    order, _ = sort_by_round(batch.order, layers)
+    encoded = family.one_pass._encode(batch, order, torch.zeros_like(batch.lengths)).vector
     several = 0
     for row, (tokens, flags) in enumerate(zip(lists, given, strict=True)):
         framed, found = [BOS, *tokens, EOS], {"token": 0.0, "slot": 0.0}
@@ -290,7 +281,8 @@ def test_layers_played_through_a_decoder_give_the_encodings_and_losses_of_traini
             state = family.advance(state, edits_of([edits]))
         assert state.canvas.tokens[0, : len(framed)].tolist() == framed
         alone = batch_of(model.tokenizer, [tokens], [flags], [orders[row]])
-        nats = family.objective.rows_in_layers(alone, alone.order, layers[row : row + 1, : len(framed)]).nats
+        plan = replace(in_order(alone), rounds=layers[row : row + 1, : len(framed)])
+        nats = family.one_pass.rows(alone, plan).nats
         for name, value in found.items():
             assert value == pytest.approx(float(nats[name]), rel=0, abs=ATOL)
     assert several > 5
@@ -301,45 +293,51 @@ def test_padding_and_company_change_no_layer_and_no_loss():
     told = {"count_head": 9, "length_conditioned": True, "slot_layers": 1}
     model = small_model("insnet", "bpe", order="random_words", **told)
     lists, given, _ = example(model)
-    tau = taus_of(5).roll(1)
-    together = model.family.objective.rows(batch_of(model.tokenizer, lists, given), tau)
+    one_pass, objective = model.family.one_pass, model.family.Objective(TAUS)
+    batch = batch_of(model.tokenizer, lists, given)
+    together = one_pass.rows(batch, one_pass.plan(batch, objective))
     for row in range(5):
         alone = batch_of(model.tokenizer, lists[row : row + 1], given[row : row + 1], seeds=[row], pad_to=29)
-        one = model.family.objective.rows(alone, tau[row : row + 1])
-        assert int(one.layers) == int(together.layers[row])
+        one = one_pass.rows(alone, one_pass.plan(alone, objective))
+        assert int(one.rounds) == int(together.rounds[row])
         for name, values in one.nats.items():
             torch.testing.assert_close(values[0], together.nats[name][row], rtol=0, atol=ATOL)
 
 
-@pytest.mark.parametrize("switch", SWITCHES)
-def test_endless_tolerances_cost_the_same_whether_or_not_the_model_is_asked(switch):
-    model = small_model("insnet", "word", **switch)
+@torch.no_grad()
+def test_infinite_tolerances_need_no_pass_through_the_model_and_give_the_same_rounds(monkeypatch):
+    model = small_model("insnet", "word")
     lists, given, orders = example(model)
-    batch = batch_of(model.tokenizer, lists, given, orders)
-    tau = torch.tensor([math.inf, -math.inf, -math.inf, math.inf, math.inf], dtype=torch.float64)
-    asked, unasked = (model.family.losses(batch, LossContext(tau=tau, asks_model=asks)) for asks in (True, False))
-    assert list(asked) == list(unasked)
-    for name in asked:
-        assert unasked[name].nats.item() == pytest.approx(asked[name].nats.item(), abs=ATOL)
-        assert unasked[name].count == asked[name].count
+    batch, one_pass = batch_of(model.tokenizer, lists, given, orders), model.family.one_pass
+    objective = model.family.Objective((math.inf, -math.inf))
+    judged = one_pass.rounds(batch, in_order(batch), objective.tau_of_rows(batch.seeds))
+    monkeypatch.setattr(one_pass, "rounds", None)
+    plan = one_pass.plan(batch, objective)
+    assert torch.equal(plan.rounds, judged) and set(plan.merges.tolist()) == {True, False}
+    with pytest.raises(TypeError):
+        one_pass.plan(batch, model.family.Objective((math.inf, 3.0)))
 
 
 def test_figures_tell_layers_and_both_kinds_of_rows_apart():
     model = small_model("insnet", "word")
     lists, given, orders = example(model)
-    tau = torch.tensor([math.inf, 1.0, -math.inf, math.inf, -math.inf])
-    batch = batch_of(model.tokenizer, lists, given, orders)
-    terms = model.family.losses(batch, LossContext(tau=tau))
-    rows = model.family.objective.rows(batch, tau)
+    batch, choices = batch_of(model.tokenizer, lists, given, orders), (math.inf, 1.0, -math.inf)
+    objective = model.family.Objective(choices)
+    merges = (objective.tau_of_rows(batch.seeds) > -math.inf).tolist()
+    assert 0 < sum(merges) < 5
+    terms = losses_of(model.family, batch, tau=choices)
+    rows = model.family.one_pass.rows(batch, model.family.one_pass.plan(batch, objective))
     insertions = [len(g) - sum(g) for g in given]
     cost = [sum(float(values[row].detach()) for values in rows.nats.values()) for row in range(5)]
     ratio, layered, one_by_one = (terms[n] for n in ("layers_per_insertion", "layered_loss", "sequential_loss"))
     assert all(term.is_figure and not term.nats.requires_grad for term in (ratio, layered, one_by_one))
-    assert (int(ratio.count), int(one_by_one.count)) == (insertions[0] + insertions[3], insertions[2] + insertions[4])
-    assert float(ratio.nats) == sum(int(rows.layers[row]) for row in (0, 1, 3))
-    assert float(layered.nats) == pytest.approx(cost[0] + cost[1] + cost[3], rel=1e-12)
-    assert float(one_by_one.nats) == pytest.approx(cost[2] + cost[4], rel=1e-12)
-    assert [int(rows.layers[row]) for row in (2, 4)] == [insertions[2], insertions[4]]
+    together, alone = ([row for row in range(5) if merges[row] is own] for own in (True, False))
+    assert int(ratio.count) == int(layered.count) == sum(insertions[row] for row in together)
+    assert int(one_by_one.count) == sum(insertions[row] for row in alone)
+    assert float(ratio.nats) == sum(int(rows.rounds[row]) for row in together)
+    assert float(layered.nats) == pytest.approx(sum(cost[row] for row in together), rel=1e-12)
+    assert float(one_by_one.nats) == pytest.approx(sum(cost[row] for row in alone), rel=1e-12)
+    assert [int(rows.rounds[row]) for row in alone] == [insertions[row] for row in alone]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -349,7 +347,7 @@ def test_gradients_reach_every_parameter_in_layers(dtype):
     lists, given, _ = example(model)
     family = model.family.train()
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
-        terms = family.losses(batch_of(model.tokenizer, lists, given), LossContext(tau=torch.full((5,), 3.0)))
+        terms = losses_of(family, batch_of(model.tokenizer, lists, given), tau=(3.0,))
     sum(term.nats for term in terms.values()).backward()
     assert family.training and all(module.training for module in family.modules())
     assert [name for name, p in family.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0] == []

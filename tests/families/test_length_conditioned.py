@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from loss_terms import losses_of
 from small_models import small_model
 
 from insnet.decoding.trace import log_prob_of_steps
-from insnet.families.generator import LossContext
 from insnet.families.insnet_config import InsNetConfig
 from insnet.families.storage import load_model, save_model
 from insnet.model import Model
@@ -14,9 +14,9 @@ from insnet.text.batching import TokenBatch
 MOST = 12
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["slots told", "tokens told, too"])
-def model(request):
-    return small_model("insnet", "word", count_head=MOST, length_conditioned=True, countdown=request.param)
+@pytest.fixture(scope="module")
+def model():
+    return small_model("insnet", "word", count_head=MOST, length_conditioned=True)
 
 
 def batch_of_written(model, written):
@@ -45,7 +45,7 @@ def test_the_traces_log_probabilities_add_up_to_minus_the_loss(model, stopping):
     lengths = set()
     for seed in range(6):
         for written in model.scribe.write(requests, [seed] * 3, config):
-            terms = model.family.losses(batch_of_written(model, written), LossContext())
+            terms = losses_of(model.family, batch_of_written(model, written))
             loss = sum(float(terms[name].nats.detach()) for name in ("token", "slot", "stop"))
             assert log_prob_of_steps(written.steps) == pytest.approx(-loss, rel=1e-9)
             assert int(terms["stop"].count) == 1
@@ -68,19 +68,9 @@ def test_what_is_to_come_changes_what_is_written(model):
     batch = TokenBatch.of([[7, 8, 9], [7, 8, 9, 10]], starts_word=model.scribe.lexicon.starts_word)
     embedding = model.family.count_embedding.weight
     model.family.zero_grad()
-    sum(term.nats for term in model.family.losses(batch, LossContext()).values()).backward()
+    sum(term.nats for term in losses_of(model.family, batch).values()).backward()
     touched = embedding.grad.abs().sum(dim=1) > 0
     assert touched.nonzero()[:, 0].tolist() == [1, 2, 3, 4]
-
-
-def test_every_inserted_token_counts_down():
-    """Of texts with two and one given, the numbers after each insertion, and one row for what is given."""
-    told = small_model("insnet", "word", count_head=MOST, length_conditioned=True, countdown=True)
-    given = [[True, False, True, False, False], [False, True]]
-    batch = TokenBatch.of([[7, 8, 9, 10, 11], [7, 8]], starts_word=told.scribe.lexicon.starts_word, given=given)
-    sum(term.nats for term in told.family.losses(batch, LossContext()).values()).backward()
-    touched = told.family.countdown_embedding.weight.grad.abs().sum(dim=1) > 0
-    assert touched.nonzero()[:, 0].tolist() == [0, 2, 3]  # after the last one nothing is predicted
 
 
 def test_it_needs_a_count_head():
@@ -96,7 +86,7 @@ def test_it_needs_the_newest_token_in_its_slots():
 def test_gradients_reach_every_parameter(model):
     batch = TokenBatch.of([[7, 8, 9], [7, 8, 9, 10]], starts_word=model.scribe.lexicon.starts_word)
     model.family.zero_grad()
-    sum(term.nats for term in model.family.losses(batch, LossContext()).values()).backward()
+    sum(term.nats for term in losses_of(model.family, batch).values()).backward()
     assert [name for name, weight in model.family.named_parameters() if not weight.grad.abs().sum() > 0] == []
 
 
@@ -111,13 +101,3 @@ def test_a_text_is_the_same_alone_in_a_batch_and_after_saving(model, stopping, t
             alone = other.generate(keywords, seed=3, stopping=stopping)
             assert (alone.text, alone.steps) == (result.text, result.steps)
             assert alone.log_prob == pytest.approx(result.log_prob, abs=1e-9)
-
-
-def test_a_countdown_needs_a_length():
-    with pytest.raises(ValueError, match="countdown tells tokens how much of a length is left"):
-        InsNetConfig(vocabulary_size=20, count_head=5, countdown=True)
-
-
-def test_slot_queries_need_the_newest_token():
-    with pytest.raises(ValueError, match="slot_queries are asked by the newest token"):
-        InsNetConfig(vocabulary_size=20, slot_queries=True, noglobal=True)

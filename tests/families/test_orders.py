@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from loss_terms import losses_of
 from small_models import KINDS, LINES, batch_of, edits_of, offers, plays_of, prompt_of, small_model
 
-from insnet.families.generator import LossContext, Prompt, sentence_of_batch
-from insnet.insertion.order import position_of_step
+from insnet.families.generator import Prompt, sentence_of_batch
+from insnet.families.insnet_objective import Plan
+from insnet.insertion.order import draw_orders, position_of_step
 
 ORDERS = ("left_to_right", "random_words")
 TOLD = {"count_head": 20, "length_conditioned": True}
@@ -26,18 +28,23 @@ def some_batch(model, rows=12):
     return batch_of(model.tokenizer, lists, given)
 
 
+def token_nats(model, batch, number):
+    """Of each row in the model's order of that number."""
+    plan = model.family.one_pass.sequential_plan(batch, torch.full_like(batch.lengths, number))
+    return model.family.one_pass.rows(batch, plan).nats["token"]
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_row_costs_what_it_costs_in_its_own_order(kind):
     model = model_of(kind)
     batch = some_batch(model)
-    objective = model.family.objective
-    which = objective.which(batch)
+    one_pass, which = model.family.one_pass, draw_orders(ORDERS, batch.seeds)
     assert set(which.tolist()) == {0, 1}
-    found = objective.rows(batch)
+    found = one_pass.rows(batch, one_pass.plan(batch, model.family.Objective()))
     for number, order in enumerate(ORDERS):
         prescribed = replace(batch, order=position_of_step(order, sentence_of_batch(batch)))
-        alone = objective.rows(prescribed, which=torch.full_like(which, number))
+        alone = one_pass.rows(prescribed, one_pass.sequential_plan(prescribed, torch.full_like(which, number)))
         for name, nats in alone.nats.items():
             torch.testing.assert_close(found.nats[name][which == number], nats[which == number], rtol=0, atol=1e-10)
 
@@ -46,11 +53,10 @@ def test_each_row_costs_what_it_costs_in_its_own_order(kind):
 def test_the_model_knows_which_order_it_is_in():
     model = model_of()
     batch = replace(some_batch(model), order=None)
-    zeros = torch.zeros_like(batch.lengths)
-    first, second = (model.family.objective.rows(batch, which=zeros + number).nats["token"] for number in (0, 1))
+    first, second = (token_nats(model, batch, number) for number in (0, 1))
     model.family.order_embedding.weight.zero_()
     batch = replace(batch, order=position_of_step("random", sentence_of_batch(batch)))
-    told = [model.family.objective.rows(batch, which=zeros + number).nats["token"] for number in (0, 1)]
+    told = [token_nats(model, batch, number) for number in (0, 1)]
     assert not torch.allclose(first, second)
     torch.testing.assert_close(told[0], told[1])  # nothing but the embedding tells
 
@@ -63,8 +69,7 @@ def test_decoding_in_an_order_offers_what_was_learned_in_it(number):
     tokens = model.tokenizer.encode(LINES[4])
     batch = batch_of(model.tokenizer, [tokens])
     order = position_of_step(ORDERS[number], sentence_of_batch(batch))
-    which = torch.tensor([number])
-    nats = model.family.objective.rows(replace(batch, order=order), which=which).nats
+    nats = model.family.one_pass.rows(batch, Plan(order, torch.tensor([number]))).nats
     prompt = replace(prompt_of(model, [[]], max_tokens=len(tokens) + 2), order=number)
     state, found = model.family.start(prompt), 0.0
     for slot, token in plays_of(tokens, order[0].tolist(), 0):
@@ -98,8 +103,8 @@ def test_one_by_one_takes_the_first_order_and_parallel_the_last_unless_another_i
 def test_only_the_last_order_is_learned_in_layers():
     model = model_of()
     batch = some_batch(model)
-    which = model.family.objective.which(batch)
-    terms = model.family.losses(batch, LossContext(tau=torch.full(which.shape, math.inf, dtype=torch.float64)))
+    which = draw_orders(ORDERS, batch.seeds)
+    terms = losses_of(model.family, batch, tau=(math.inf,))
     insertions = (batch.lengths - batch.given.sum(dim=1)).where(which == 1, 0).sum()
     assert int(terms["layers_per_insertion"].count) == int(insertions)
     assert 0 < float(terms["layers_per_insertion"].nats) < int(insertions)
@@ -111,5 +116,5 @@ def test_only_the_last_order_is_learned_in_layers():
 def test_a_likelihood_is_that_of_the_first_order_which_has_one_way_to_write_a_text():
     model = model_of()
     lists = [model.tokenizer.encode(LINES[0])] * 4
-    found = model.family.log_likelihood(batch_of(model.tokenizer, lists, seeds=[1, 2, 3, 4]))
+    found = model.family.log_likelihood(batch_of(model.tokenizer, lists, seeds=[1, 2, 3, 4])).total
     torch.testing.assert_close(found, found[:1].expand(4))

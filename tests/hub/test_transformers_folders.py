@@ -6,10 +6,12 @@ import shutil
 
 import pytest
 import torch
+from loss_terms import losses_of
 
 import insnet
 from insnet.families import FAMILIES
-from insnet.families.generator import LossContext
+from insnet.families.insnet import InsNet
+from insnet.families.insnet_config import InsNetConfig
 from insnet.families.quantize import SCALE_SUFFIX, quantized, restored
 from insnet.families.storage import WEIGHTS_FILE, load_model, save_model, write_tensors
 from insnet.text.batching import TokenBatch
@@ -42,6 +44,45 @@ def hub_model(folder):
     return transformers.AutoModel.from_pretrained(folder)
 
 
+@pytest.fixture
+def word_by_word(tmp_path):
+    """A model of two orders, in one of which the pieces of a word go in one after the other; and a batch of texts."""
+    tokenizer = Tokenizer.learn(sentences(200, 0), TokenizerConfig("bpe", 400, lower_case=False))
+    tokenizer.save(tmp_path)
+    config = InsNetConfig(tokenizer.size, width=16, layers=1, heads=2, dropout=0.0, order="left_to_right+random_words")
+    torch.manual_seed(0)
+    save_model(tmp_path, InsNet(config))
+    starts_word = tokenizer.lexicon()["starts_word"]
+    batch = TokenBatch.of(tokenizer.encode_batch(sentences(12, 9)), starts_word=starts_word)
+    assert int(batch.starts_word.sum()) < int(batch.lengths.sum()) - 8, "words of several pieces"
+    return transformers.AutoModel.from_pretrained(tmp_path), batch
+
+
+def test_figures_are_no_part_of_the_loss_and_words_begin_where_the_tokenizer_says(word_by_word):
+    model, batch = word_by_word
+    terms = losses_of(model.family, batch)
+    assert any(term.is_figure for term in terms.values())
+    output = model(batch.tokens, seeds=batch.seeds)
+    wanted = sum(terms[name].nats for name in ("token", "slot", "stop")) / terms["token"].count
+    torch.testing.assert_close(output.loss, wanted)
+    pieces = model(batch.tokens, seeds=batch.seeds, starts_word=torch.ones_like(batch.starts_word))
+    assert not torch.allclose(output.loss, pieces.loss)
+    bare = transformers.AutoModel.from_config(hub.InsNetHubConfig(**model.family.config.__dict__))
+    with pytest.raises(ValueError, match="give starts_word: there is no tokenizer"):
+        bare(batch.tokens)
+
+
+def test_without_seeds_orders_are_new_at_every_visit_and_a_texts_own_in_evaluation(word_by_word):
+    model, batch = word_by_word
+    model.train()
+    assert len({float(model(batch.tokens).loss.detach()) for _ in range(4)}) == 4
+    model.eval()
+    again = [model(batch.tokens[rows]).loss for rows in (slice(None), list(range(11, -1, -1)))]
+    torch.testing.assert_close(*again)
+    padded = torch.nn.functional.pad(batch.tokens, (0, 5))
+    torch.testing.assert_close(model(padded).loss, again[0])
+
+
 def same_weights(one: torch.nn.Module, other: torch.nn.Module) -> bool:
     a, b = one.state_dict(), other.state_dict()
     return list(a) == list(b) and all(torch.equal(a[name], b[name]) for name in a)
@@ -66,8 +107,8 @@ def test_a_forward_pass_gives_our_own_loss(folder, hub_model):
     lengths = (TEXTS != 0).sum(dim=1)
     border = (TEXTS == 1) | (TEXTS == 2)
     batch = TokenBatch(TEXTS, lengths, border, torch.ones_like(border), torch.arange(2))
-    terms = load_model(folder, "cpu").losses(batch, LossContext())
-    output = hub_model(TEXTS, labels=TEXTS)
+    terms = losses_of(load_model(folder, "cpu"), batch)
+    output = hub_model(TEXTS, labels=TEXTS, seeds=torch.arange(2))
     assert output.terms.keys() == terms.keys()
     assert torch.equal(output.loss, sum(term.nats for term in terms.values()) / terms["token"].count)
 

@@ -11,11 +11,11 @@ from paper_layers import layers_by_the_papers_words
 from insnet.insertion.concurrency import (
     Seen,
     after_turn,
-    ends_layer,
-    layer_of_step,
-    layer_of_step_unasked,
-    row_before_layer,
-    sort_by_layer,
+    ends_round,
+    round_of_step,
+    round_of_step_by_order,
+    row_before_round,
+    sort_by_round,
 )
 from insnet.insertion.order import Sentence, position_of_step
 
@@ -61,7 +61,7 @@ class Table:
         one_by_one = torch.zeros(len(orders), width, dtype=torch.float64)
         one_by_one[:, 1:] = self.values[:, step, step - 1]
         seen = Seen.of(padded, one_by_one, lengths, torch.tensor(taus, dtype=torch.float64))
-        return padded, layer_of_step(seen, torch.tensor(givens), partial(self._turns, turns), turns=turns)
+        return padded, round_of_step(seen, torch.tensor(givens), partial(self._turns, turns), turns=turns)
 
     def _turns(self, turns, seen, visit):
         row = torch.arange(len(visit.step))
@@ -109,7 +109,7 @@ def test_without_tolerance_nothing_moves():
         for row, given in enumerate(givens):
             real = len(orders[row])
             assert found[row, :real].tolist() == [0] * given + list(range(1, real - given + 1))
-        again, _ = sort_by_layer(order, found)
+        again, _ = sort_by_round(order, found)
         assert torch.equal(again, order)
 
 
@@ -126,7 +126,7 @@ def test_where_nothing_need_be_asked_the_layers_are_those_of_asking():
         width = max(map(len, orders)) + rng.randint(0, 2)
         order, asked = Table(rng, 5, width).layers(orders, givens, taus, width)
         lengths = torch.tensor([len(row) for row in orders])
-        found = layer_of_step_unasked(order, torch.tensor(givens), lengths, torch.tensor(taus) > 0)
+        found = round_of_step_by_order(order, torch.tensor(givens), lengths, torch.tensor(taus) > 0)
         assert torch.equal(found, asked)
 
 
@@ -146,7 +146,7 @@ def test_a_layer_has_one_token_a_slot_and_layers_have_no_gaps():
     for rng, orders, givens, taus in random_batches(seed=5, batches=40):
         width = max(map(len, orders))
         padded, found = Table(rng, 5, width).layers(orders, givens, taus, width)
-        order, layer = sort_by_layer(padded, found)
+        order, layer = sort_by_round(padded, found)
         for row, given in enumerate(givens):
             real = len(orders[row])
             positions, layers = order[row, :real].tolist(), layer[row, :real].tolist()
@@ -164,8 +164,8 @@ def test_contexts_are_the_rows_before_a_layer():
     for rng, orders, givens, taus in random_batches(seed=6, batches=30):
         width = max(map(len, orders)) + 2
         padded, found = Table(rng, 5, width).layers(orders, givens, taus, width)
-        _, layer = sort_by_layer(padded, found)
-        before, ends = row_before_layer(layer), ends_layer(layer)
+        _, layer = sort_by_round(padded, found)
+        before, ends = row_before_round(layer), ends_round(layer)
         for row, given in enumerate(givens):
             layers = layer[row].tolist()
             for step in range(given, len(orders[row])):

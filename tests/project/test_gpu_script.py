@@ -80,7 +80,7 @@ def test_recipes_go_there_and_what_was_asked_for_comes_back(machine: Machine) ->
         assert "baker" in insnet.load(folder, device="cpu").generate(["baker"], seed=0).text
     assert load_recipe(machine.folder / "back/tour/recipe.toml").train.minutes == 0.05
     recipe = load_recipe(machine.folder / "back/more/recipe.toml")
-    assert recipe.train.minutes == 0.02 and recipe.objective.is_layered and recipe.train.patience == 0
+    assert recipe.train.minutes == 0.02 and recipe.objective.merges_rounds and recipe.train.patience == 0
 
 
 @pytest.mark.slow

@@ -17,7 +17,12 @@ ALLOWED = {
     "evaluation": ["insnet.randomness", "insnet.files", "insnet.text.words"],
     "families": ["insnet.randomness", "insnet.files", "insnet.text", "insnet.insertion", "insnet.layers"],
 }
-FAMILY_MODULES_THE_LOOPS_MAY_SEE = {"insnet.families", "insnet.families.generator", "insnet.families.storage"}
+FAMILY_MODULES_THE_LOOPS_MAY_SEE = {
+    "insnet.families",
+    "insnet.families.generator",
+    "insnet.families.losses",
+    "insnet.families.storage",
+}
 MODULES_THAT_UNPICKLE = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}
 
 

@@ -29,7 +29,7 @@ def test_every_recipe_can_be_read_and_its_texts_fit(name: str) -> None:
 @pytest.mark.parametrize("name, start", [("yelp", "yelp_random"), ("news", "news_random"), ("general", "general")])
 def test_layers_are_learned_by_the_same_model_on_the_same_tokens(name: str, start: str) -> None:
     sequential, layered = recipe(start), recipe(f"{name}_layered")
-    assert layered.objective.is_layered and not sequential.objective.is_layered
+    assert layered.objective.merges_rounds and not sequential.objective.merges_rounds
     assert float("-inf") in layered.objective.tau, "and stays sequential where asked"
     for table in ("data", "tokenizer", "model", "given"):
         assert layered.tables()[table] == sequential.tables()[table]

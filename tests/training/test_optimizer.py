@@ -35,7 +35,7 @@ def test_every_parameter_is_moved_and_biases_and_norms_do_not_decay(family, name
 
 
 def test_muon_moves_the_matrices_inside_a_model_and_nothing_else():
-    told = {"count_head": 6, "length_conditioned": True, "countdown": True, "slot_queries": True, "slot_layers": 1}
+    told = {"count_head": 6, "length_conditioned": True, "slot_layers": 1}
     model = small_model("insnet", "word", **told).family
     by_muon = {name for name, (optimizer, _) in groups_of(model, name="muon").items() if optimizer == "Muon"}
     linear = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from insnet.families import FAMILIES
-from insnet.families.generator import LossTerm
+from insnet.families.losses import LossTerm
 from insnet.families.storage import load_model
 from insnet.text.tokenizer import Tokenizer
 from insnet.training.checkpoint import newest_checkpoint
@@ -197,8 +197,8 @@ def test_a_damaged_newest_checkpoint_is_not_passed_over_silently(recipe, tmp_pat
 def test_a_loss_that_is_no_number_ends_the_run_with_advice(recipe, tmp_path, monkeypatch):
     original = FAMILIES["insnet"].losses
 
-    def spoilt(self, batch, context):
-        terms = original(self, batch, context)
+    def spoilt(self, batch, objective, context):
+        terms = original(self, batch, objective, context)
         return {name: LossTerm(term.nats * float("nan"), term.count) for name, term in terms.items()}
 
     monkeypatch.setattr(FAMILIES["insnet"], "losses", spoilt)
@@ -220,7 +220,7 @@ def test_training_starts_from_another_model(recipe, tmp_path):
 
 
 def test_a_start_shares_whole_parts_and_tells_what_differs(recipe_path, recipe, tmp_path):
-    run(load_recipe(recipe_path, ["train.updates=2", "model.slot_queries=true"]), tmp_path / "first")
+    run(load_recipe(recipe_path, ["train.updates=2", "model.slot_layers=1"]), tmp_path / "first")
     counting = ["train.updates=1", "train.learning_rate=1e-12", "model.count_head=9", "model.length_conditioned=true"]
     told = []
     with pytest.raises(ValueError, match=r"holds stop_head.weight of shape \(1, .*of its own family and size"):
@@ -235,12 +235,12 @@ def test_a_start_shares_whole_parts_and_tells_what_differs(recipe_path, recipe, 
     assert Notice("new: count_embedding, stop_head") in told
     run(with_train(recipe, updates=1, learning_rate=1e-12), tmp_path / "third", start_from=tmp_path / "first",
         on_event=told.append)  # fmt: skip
-    assert Notice("left behind: slot_queries") in told
+    assert Notice("left behind: reader") in told
     first, third = (load_model(tmp_path / name, "cpu").state_dict() for name in ("first", "third"))
     assert all(torch.allclose(third[name], first[name], atol=1e-9) for name in third)
-    run(load_recipe(recipe_path, ["train.updates=1", "model.slot_queries=true"]), tmp_path / "fourth",
+    run(load_recipe(recipe_path, ["train.updates=1", "model.slot_layers=1"]), tmp_path / "fourth",
         start_from=tmp_path / "third", on_event=told.append)  # fmt: skip
-    assert Notice("new: slot_queries") in told
+    assert Notice("new: reader") in told
     with pytest.raises(ValueError, match="is of the family 'insnet', the recipe of 'autoregressive'"):
         other = load_recipe(recipe_path, ["model.family=autoregressive"])
         run(other, tmp_path / "fifth", start_from=tmp_path / "third")

@@ -5,15 +5,15 @@ from functools import partial
 
 import pytest
 import torch
+from loss_terms import losses_of
 from torch._dynamo.testing import CompileCounter
 
 from insnet.families import FAMILIES
-from insnet.families.generator import LossContext
+from insnet.families.insnet_config import InsNetObjective
 from insnet.layers.heads import TokenHead
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS, UNK
 from insnet.training.devices import make_accelerator
-from insnet.training.objective import ObjectiveConfig
 from insnet.training.recipe import TrainConfig
 from insnet.training.updates import SummedLosses, compute_gradients, evaluate
 
@@ -53,7 +53,7 @@ def test_the_update_of_several_batches_is_the_update_of_one_large_batch(family):
 def test_the_gradient_is_that_of_all_nats_over_the_mean_tokens_of_an_update(family):
     totals, found = gradients(family, [[0, 1], [2, 3]])
     model = double_model(family)
-    terms = model.losses(batch_of([0, 1, 2, 3]), LossContext())
+    terms = losses_of(model, batch_of([0, 1, 2, 3]))
     loss = sum(term.nats for term in terms.values()) / 12.0
     loss.backward()
     assert all(torch.allclose(a, p.grad, atol=1e-12) for a, p in zip(found, model.parameters(), strict=True))
@@ -85,8 +85,8 @@ def test_figures_are_measured_but_not_learned_from():
     batch = batch_of([0, 1, 2, 3])
     for objective, told in (
         (LAYERED, {"layers_per_insertion", "layered_loss", "sequential_loss"}),
-        (ObjectiveConfig((math.inf,)), {"layers_per_insertion", "layered_loss"}),
-        (ObjectiveConfig(), set()),
+        (InsNetObjective((math.inf,)), {"layers_per_insertion", "layered_loss"}),
+        (None, set()),
     ):
         losses = SummedLosses(double_model("insnet"), objective=objective)
         total, totals = losses(batch, 0.0)
@@ -100,31 +100,26 @@ def test_figures_are_measured_but_not_learned_from():
 
 def test_every_row_draws_its_own_tolerance_whatever_its_batch():
     seeds = torch.arange(3000)
-    tau = ObjectiveConfig((-math.inf, 3.0, 3.0, 10.0)).tau_of_rows(seeds)
+    tau = InsNetObjective((-math.inf, 3.0, 3.0, 10.0)).tau_of_rows(seeds)
     shares = [(tau == value).double().mean().item() for value in (-math.inf, 3.0, 10.0)]
     assert shares == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
-    assert torch.equal(ObjectiveConfig((-math.inf, 3.0, 3.0, 10.0)).tau_of_rows(seeds[7:9]), tau[7:9])
-    assert ObjectiveConfig((-math.inf, -math.inf)).tau_of_rows(seeds) is None
+    assert torch.equal(InsNetObjective((-math.inf, 3.0, 3.0, 10.0)).tau_of_rows(seeds[7:9]), tau[7:9])
+    assert InsNetObjective((-math.inf, -math.inf)).tau_of_rows(seeds) is None
 
 
-def test_only_finite_tolerances_ask_the_model():
-    assert ObjectiveConfig((-math.inf, 10.0)).asks_model
-    assert not ObjectiveConfig((-math.inf, math.inf)).asks_model
-
-
-LAYERED = ObjectiveConfig((1.0, -math.inf, math.inf))
-TOLD = {"count_head": 9, "length_conditioned": True, "countdown": True, "slot_queries": True, "slot_layers": 1}
+LAYERED = InsNetObjective((1.0, -math.inf, math.inf))
+TOLD = {"count_head": 9, "length_conditioned": True, "slot_layers": 1}
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @pytest.mark.parametrize(
     ("family", "objective", "options"),
-    [*((name, ObjectiveConfig(), {}) for name in FAMILIES), ("insnet", LAYERED, {}), ("insnet", LAYERED, TOLD)],
+    [*((name, None, {}) for name in FAMILIES), ("insnet", LAYERED, {}), ("insnet", LAYERED, TOLD)],
 )
 def test_compiling_changes_no_loss(family, objective, options, label_smoothing, monkeypatch):
     """The backend traces forward and backward as inductor would, without its minutes of code generation."""
     model, other = double_model(family, **options), double_model(family, **options)
-    monkeypatch.setattr(model, "compile_for_training", partial(model.compile_for_training, backend="aot_eager"))
+    monkeypatch.setattr(model, "compile", partial(model.compile, backend="aot_eager"))
     compiled = SummedLosses(model, objective=objective, label_smoothing=label_smoothing, compile_losses=True, shapes=40)
     plain = SummedLosses(other, objective=objective, label_smoothing=label_smoothing)
     assert torch._dynamo.config.recompile_limit >= 80
@@ -136,12 +131,12 @@ def test_compiling_changes_no_loss(family, objective, options, label_smoothing, 
         assert torch.allclose(one.grad, two.grad, rtol=1e-9, atol=1e-12), name
 
 
-@pytest.mark.parametrize("objective", [ObjectiveConfig(), LAYERED])
+@pytest.mark.parametrize("objective", [None, LAYERED])
 def test_nothing_is_compiled_again_while_training_goes_on(objective, monkeypatch):
     """Progress changes with every update, and evaluation comes between: neither may cost a minute each time."""
     model = double_model("insnet")
     compiled = CompileCounter()
-    monkeypatch.setattr(model, "compile_for_training", partial(model.compile_for_training, backend=compiled))
+    monkeypatch.setattr(model, "compile", partial(model.compile, backend=compiled))
     losses = SummedLosses(model, objective=objective, label_smoothing=0.1, compile_losses=True)
     accelerator = make_accelerator(TrainConfig(updates=1, device="cpu"))
     counts = []

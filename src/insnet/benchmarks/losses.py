@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from insnet.families.generator import Generator
+from insnet.families.insnet_config import InsNetObjective
 from insnet.families.quantize import quantized, restored
 from insnet.families.storage import load_model
 from insnet.text.batching import Batches, BatchingConfig
 from insnet.text.tokenizer import Tokenizer
 from insnet.training.devices import make_accelerator
-from insnet.training.objective import ObjectiveConfig
 from insnet.training.prepare import load_prepared
 from insnet.training.recipe import Recipe, load_recipe
 from insnet.training.updates import SummedLosses, evaluate
@@ -60,7 +60,7 @@ def measure(
             f"{recipe.data.prepared} was prepared with another tokenizer than {folder} has: prepare it again"
         )
     model = load_model(folder, "cpu")
-    layered = {f"tau_{tau:g}": replace(recipe, objective=ObjectiveConfig((tau,))) for tau in taus}
+    layered = {f"tau_{tau:g}": replace(recipe, objective=InsNetObjective((tau,))) for tau in taus}
     of_taus = {name: _losses(model, own, limit) for name, own in layered.items()}
     found = {"as_stored": _losses(model, recipe, limit), **of_taus}
     if rounded:

@@ -39,7 +39,8 @@ def sentence_nats(model: Model, task: Task, *, orders: int = 4, seed: int = 0) -
     for batch in _batches(model, task, orders, seed):
         with torch.no_grad():
             batch = batch.to(model.device)
-            nats = family.objective.rows(batch, which=torch.zeros_like(batch.lengths)).nats
+            plan = family.one_pass.sequential_plan(batch, torch.zeros_like(batch.lengths))
+            nats = family.one_pass.rows(batch, plan).nats
         sums = {name: total + float(nats[name].double().sum()) for name, total in sums.items()}
         rows += len(batch.lengths)
     return Nats(**{name: total / rows for name, total in sums.items()})

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from insnet.benchmarks.rivals import untrained
 from insnet.benchmarks.timing import peak_memory, place, time_in_turns
-from insnet.families.generator import Generator, LossContext, sentence_of_batch
+from insnet.families.generator import Generator
 from insnet.families.insnet import InsNet
-from insnet.insertion.order import position_of_step
+from insnet.families.insnet_config import InsNetObjective
+from insnet.families.losses import FamilyObjective, LossContext, learned_nats
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS
 
@@ -43,8 +44,8 @@ class TrainSpeedConfig:
     precision: str = "auto"
     """Of activations: float32 or bf16; auto is bf16 on CUDA and float32 elsewhere."""
     tau: tuple[float, ...] = ()
-    """Tolerances that sentences have in turns, to time InsNet in layers over InsNet one by one; none for the
-    left-to-right model. Random weights ask about as many questions at 0.3 as trained ones do."""
+    """Tolerances that sentences draw from, to time InsNet in rounds over InsNet one by one; none for the left-to-right
+    model. Random weights take about as many turns at 0.3 as trained ones do."""
     compile: bool = False
     """Compile both with torch.compile, in the way that training does."""
     device: str = "auto"
@@ -108,12 +109,12 @@ def _headline_of_layers(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
 def _measure_layers(config: TrainSpeedConfig, length: int, device: torch.device) -> dict[str, Any]:
     """InsNet in layers and one by one; and what it takes to find the layers: a pass without gradient, and visits."""
     batch = random_batch(config, length).to(device)
-    tau = torch.tensor(config.tau, device=device).repeat(-(-len(batch.tokens) // len(config.tau)))[: len(batch.tokens)]
+    objective = InsNetObjective(config.tau)
     torch._dynamo.reset()  # as below
     models = {name: _model("insnet", config).to(device) for name in ("layered", "sequential")}
-    find_layers = _finding_layers(models["layered"], batch, config, device, tau)
+    find_layers = _finding_layers(models["layered"], batch, config, device, objective)
     steps = {
-        "layered": training_step(models["layered"], batch, config, device, tau=tau),
+        "layered": training_step(models["layered"], batch, config, device, objective),
         "sequential": training_step(models["sequential"], batch, config, device),
         "finding_layers": find_layers,
     }
@@ -129,23 +130,19 @@ def _measure_layers(config: TrainSpeedConfig, length: int, device: torch.device)
 
 
 def _finding_layers(
-    model: Generator, batch: TokenBatch, config: TrainSpeedConfig, device: torch.device, tau: Tensor
+    model: Generator, batch: TokenBatch, config: TrainSpeedConfig, device: torch.device, objective: InsNetObjective
 ) -> Callable[[], Tensor]:
     """Tells how many layers a batch has in all."""
     assert isinstance(model, InsNet)
-    order, dtype = position_of_step(model.config.order, sentence_of_batch(batch)), _dtype(config, device)
-    asks_model = _asks_model(tau)
+    dtype = _dtype(config, device)
 
     def find() -> Tensor:
         with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
-            return model.objective.layers(batch, order, tau, asks_model=asks_model).amax(dim=1).sum()
+            rounds = model.one_pass.plan(batch, objective).rounds
+        assert rounds is not None
+        return rounds.amax(dim=1).sum()
 
     return find
-
-
-def _asks_model(tau: Tensor | None) -> bool:
-    """As training knows it from its recipe: see ObjectiveConfig."""
-    return tau is not None and bool(tau.isfinite().any())
 
 
 def _measure_families(config: TrainSpeedConfig, length: int, device: torch.device) -> dict[str, Any]:
@@ -178,19 +175,22 @@ def random_batch(config: TrainSpeedConfig, length: int) -> TokenBatch:
 
 
 def training_step(
-    model: Generator, batch: TokenBatch, config: TrainSpeedConfig, device: torch.device, *, tau: Tensor | None = None
+    model: Generator,
+    batch: TokenBatch,
+    config: TrainSpeedConfig,
+    device: torch.device,
+    objective: FamilyObjective | None = None,
 ) -> Callable[[], None]:
-    """One whole update: forward, backward and AdamW; in layers if sentences have a `tau` (B,)."""
+    """One whole update: forward, backward and AdamW; for another objective than the family's own if there is one."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=device.type == "cuda")
-    dtype, context = _dtype(config, device), LossContext(tau=tau, asks_model=_asks_model(tau))
+    dtype, goal = _dtype(config, device), objective or model.Objective()
     if config.compile:
-        model.compile_for_training()
+        model.compile()
 
     def step() -> None:
         with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
-            terms = model.losses(batch, context)
-        nats = [term.nats for term in terms.values() if not term.is_figure]
-        loss = torch.stack(nats).sum() / terms["token"].count
+            terms = model.losses(batch, goal, LossContext())
+        loss = learned_nats(terms) / terms["token"].count
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()

@@ -167,12 +167,12 @@ class Given:
 
 def log_likelihoods(scribe: Scribe, rows: Sequence[Given]) -> list[float]:
     """The log-likelihood bound of each row given what is given."""
-    return [score.item() for score in _scores(scribe, rows, scribe.family.log_likelihood)]
+    return [score.item() for score in _scores(scribe, rows, lambda batch: scribe.family.log_likelihood(batch).total)]
 
 
 def token_log_probs(scribe: Scribe, rows: Sequence[Given]) -> list[list[float]]:
     """The log-probability of each row's tokens when they go in; 0 for what is given."""
-    scores = _scores(scribe, rows, scribe.family.token_log_probs)
+    scores = _scores(scribe, rows, lambda batch: scribe.family.log_likelihood(batch).tokens)
     return [own[1 : len(row.tokens) + 1].tolist() for row, own in zip(rows, scores, strict=True)]  # <bos> stands first
 
 

@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from insnet.families.generator import FamilyConfig, Generator, LossContext, LossTerm, Prompt, State, Traits
+from insnet.families.generator import FamilyConfig, Generator, Prompt, State, Traits
+from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm
 from insnet.families.offers import ChosenSlots, Insertions
 from insnet.insertion.canvas import INSERTED, Canvas, Edits, apply
 from insnet.layers.cache import KeyValueCache, entries_for
@@ -58,21 +59,26 @@ class Autoregressive(Generator):
         self.token_head = TokenHead(config.vocabulary_size, (EOS, UNK), len(SPECIALS))
         initialise(self, config.layers)
 
-    def losses(self, batch: TokenBatch, context: LossContext) -> dict[str, LossTerm]:
+    def losses(self, batch: TokenBatch, objective: FamilyObjective, context: LossContext) -> dict[str, LossTerm]:
         """The negative log-likelihood of the sentence and its end; the plan carries no loss."""
         nats, is_target = self._nats(batch, context.label_smoothing)
         return {"token": LossTerm(nats.sum(), is_target.sum())}
 
-    def compile_for_training(self, backend: str = "inductor") -> None:
+    def compile(self, *, backend: str = "inductor") -> None:
         """Blocks, and what turns their output into losses."""
-        super().compile_for_training(backend)
+        super().compile(backend=backend)
         self._token_nats = torch.compile(  # type: ignore[method-assign]
             self._token_nats, dynamic=False, fullgraph=True, backend=backend
         )
 
-    def log_likelihood(self, batch: TokenBatch) -> Tensor:
-        """The exact log-likelihood (B,), the end included."""
-        return -self._nats(batch)[0].sum(dim=1)
+    def log_likelihood(self, batch: TokenBatch) -> Likelihood:
+        """Exact, the end included; the words of the plan are written anew, so that no token is there from the start."""
+        nats, is_target = self._nats(batch)
+        tokens = torch.zeros(batch.tokens.shape, dtype=nats.dtype, device=nats.device)
+        place = torch.arange(batch.tokens.shape[1], device=nats.device)
+        is_written = (place > 0) & (place < batch.lengths[:, None])  # (B, L): targets stand in the same order
+        tokens[is_written] = -nats[is_target]
+        return Likelihood(-nats.sum(dim=1), tokens.scatter(1, batch.lengths[:, None] - 1, 0.0))
 
     def _nats(self, batch: TokenBatch, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         """-log p of each target, and where there is one (B, W - 1)."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor, nn
 
+from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm
 from insnet.families.offers import Offer
 from insnet.insertion.canvas import INSERTED, Canvas, Edits
 from insnet.insertion.constraints import ABSENT, Limits
@@ -40,31 +41,6 @@ class Traits:
     likelihood: Literal["exact", "bound", "none"] = "none"
     """What `log_likelihood` computes: `bound` is one from below, from one sampled order."""
 
-
-@dataclass(frozen=True)
-class LossTerm:
-    """Summed nats and the number of decisions they were summed over."""
-
-    nats: Tensor
-    count: Tensor
-    is_figure: bool = False
-    """Only to be watched: no part of the loss."""
-
-
-@dataclass(frozen=True)
-class LossContext:
-    """What a loss may depend on beside the batch."""
-
-    progress: float = 0.0
-    """How far training has come, from 0 to 1."""
-    tau: Tensor | None = None
-    """(B,) nats that a token may lose in likelihood by going in a layer earlier (section 3.3); -inf for one token a
-    step, +inf for all that fits. None is -inf for all rows, without looking for layers."""
-    asks_model: bool = True
-    """Whether some tau may be finite: where all are endless, layers follow from the order alone, at next to no cost."""
-    label_smoothing: float = 0.0
-    """The share of each token's target that is spread over all tokens that can be predicted. The same at every update:
-    compiled losses take it for a constant."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +111,7 @@ class State:
         inserted = self.inserted + (edits.puts()[:, 0] if columns == 1 else edits.puts().sum(dim=1))
         if edits.deleted is not None:
             inserted = inserted - edits.deleted.sum(dim=1)
-        longest = self.longest + 1 if columns == 1 else int(canvas.length.max())
+        longest = min(self.longest + 1, canvas.capacity) if columns == 1 else int(canvas.length.max())
         return dataclasses.replace(self, canvas=canvas, step=self.step + 1, inserted=inserted, longest=longest)
 
 
@@ -178,24 +154,20 @@ class Generator(nn.Module, abc.ABC):
     """A family of models of edits."""
 
     Config: ClassVar[type[FamilyConfig]]
+    Objective: ClassVar[type[FamilyObjective]] = FamilyObjective
     traits: ClassVar[Traits]
     config: Any
 
     @abc.abstractmethod
-    def losses(self, batch: TokenBatch, context: LossContext) -> dict[str, LossTerm]:
-        """Named loss terms of a batch; the term "token" counts the insertions."""
+    def losses(self, batch: TokenBatch, objective: FamilyObjective, context: LossContext) -> dict[str, LossTerm]:
+        """Named loss terms of a batch, by an objective of the family's own kind; the term "token" counts the
+        insertions."""
 
-    def log_likelihood(self, batch: TokenBatch) -> Tensor:
-        """A lower bound (B,) of each text's log-likelihood given its given words, from one sampled order;
-        exact where the traits say so."""
+    def log_likelihood(self, batch: TokenBatch) -> Likelihood:
+        """How likely each text is given its given words; of a family that has no likelihood nobody asks it."""
         raise NotImplementedError
 
-    def token_log_probs(self, batch: TokenBatch) -> Tensor:
-        """The log-probability (B, L) of each token in its slot when it goes in, along one sampled order; 0 for what is
-        given and padding. Asked only of families that fill blanks."""
-        raise NotImplementedError
-
-    def compile_for_training(self, backend: str = "inductor") -> None:
+    def compile(self, *, backend: str = "inductor") -> None:
         """Compiles what training spends its time on. Blocks are alike, so that each shape compiles one of them for all:
         a whole model at once takes many times as long."""
         for module in self.modules():

@@ -13,28 +13,25 @@ from torch import Tensor, nn
 
 from insnet.families.generator import (
     Generator,
-    LossContext,
-    LossTerm,
     Prompt,
     Shared,
     State,
     Traits,
     restarted,
-    sentence_of_batch,
 )
-from insnet.families.insnet_config import InsNetConfig
-from insnet.families.insnet_objective import GIVEN, InsNetObjective, at_least_float32, take
+from insnet.families.insnet_config import InsNetConfig, InsNetObjective
+from insnet.families.insnet_objective import OnePass, at_least_float32, take
+from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm
 from insnet.families.offers import ChosenSlots, Insertions
 from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import FREE
 from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, offsets_of_slots, step_at_position
-from insnet.insertion.order import log_order_count
 from insnet.layers.attention import reach_of
 from insnet.layers.cache import KeyValueCache, entries_for, with_room
 from insnet.layers.heads import TokenHead
 from insnet.layers.packing import Packing
 from insnet.layers.reader import SlotReader
-from insnet.layers.slots import SlotComposer, SlotQueries
+from insnet.layers.slots import SlotComposer
 from insnet.layers.transformer import Append, OffsetTransformer, initialise
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS, UNK
@@ -62,6 +59,7 @@ class InsNet(Generator):
     """The model of the paper's section 3."""
 
     Config = InsNetConfig
+    Objective = InsNetObjective
     traits: ClassVar[Traits] = Traits(
         keeps_given=True, inserts_anywhere=True, fills_blanks=True, several_per_step=True, likelihood="bound"
     )
@@ -75,59 +73,46 @@ class InsNet(Generator):
         self.token_head = TokenHead(config.vocabulary_size, (UNK,), len(SPECIALS))
         self.slot_head = nn.Linear(config.width, 1, bias=False)  # w_o
         self.stop_head = nn.Linear(config.width, 1 + config.count_head)  # q, or the count of what is to come
-        if config.slot_queries:
-            self.slot_queries = SlotQueries(config.width)
         if config.slot_layers:
             self.reader = SlotReader(replace(config.shape(), layers=config.slot_layers), truncated=config.truncated)
         if config.length_conditioned:
             self.count_embedding = nn.Embedding(1 + config.count_head, config.width)
-        if config.countdown:
-            self.countdown_embedding = nn.Embedding(2 + config.count_head, config.width)  # the first for given tokens
         if len(config.orders) > 1:
             self.order_embedding = nn.Embedding(len(config.orders), config.width)
         initialise(self, config.layers)
-        self.objective = InsNetObjective(self)
+        self.one_pass = OnePass(self)
 
     # ---- training: every step of a sentence in one pass ----
 
-    def losses(self, batch: TokenBatch, context: LossContext) -> dict[str, LossTerm]:
+    def losses(self, batch: TokenBatch, objective: FamilyObjective, context: LossContext) -> dict[str, LossTerm]:
         """Token, slot and stop terms of section 3.3, summed over all steps after the given ones."""
-        return self.objective.losses(
-            batch, context.tau, asks_model=context.asks_model, label_smoothing=context.label_smoothing
-        )
+        assert isinstance(objective, InsNetObjective)
+        return self.one_pass.losses(batch, objective, label_smoothing=context.label_smoothing)
 
-    def compile_for_training(self, backend: str = "inductor") -> None:
+    def compile(self, *, backend: str = "inductor") -> None:
         """Blocks, and what turns their output into losses."""
-        super().compile_for_training(backend)
-        self.objective.compile(dynamic=False, fullgraph=True, backend=backend)
+        super().compile(backend=backend)
+        self.one_pass.compile(dynamic=False, fullgraph=True, backend=backend)
 
-    def log_likelihood(self, batch: TokenBatch) -> Tensor:
+    def log_likelihood(self, batch: TokenBatch) -> Likelihood:
         """log p(text, order) + log(number of orders): its mean over orders bounds log p(text) from below.
 
         Of several kinds of order that were learned, the first is meant."""
-        nats = self.objective.rows(batch, which=torch.zeros_like(batch.lengths)).nats
-        spent = nats["token"] + nats["slot"] + nats["stop"]  # a count beyond stopping or not is no part of the text
-        return log_order_count(self.config.orders[0], sentence_of_batch(batch)) - spent
+        return self.one_pass.likelihood(batch)
 
-    def token_log_probs(self, batch: TokenBatch) -> Tensor:
-        """Of several kinds of order that were learned, the first is meant."""
-        return self.objective.token_log_probs(batch, torch.zeros_like(batch.lengths))
-
-    def embed(self, tokens: Tensor, which: Tensor, left: Tensor) -> Tensor:
-        """Tokens (B, Q) as vectors (B, Q, D), which also say the order (B,) if there are several, and with a countdown
-        how many insertions were `left` (B, Q) after each; GIVEN for what was there from the start."""
+    def embed(self, tokens: Tensor, order_number: Tensor) -> Tensor:
+        """Tokens (B, Q) as vectors (B, Q, D), which also say the order (B,) if there are several."""
         vectors: Tensor = self.embedding(tokens)
-        if self.config.countdown:
-            vectors = vectors + self.countdown_embedding(left.clamp(GIVEN, self.config.count_head) - GIVEN)
         if len(self.config.orders) > 1:
-            vectors = vectors + self.order_embedding(which)[:, None]
+            vectors = vectors + self.order_embedding(order_number)[:, None]
         return vectors
 
-    def told(self, newest: Tensor, to_come: Tensor) -> Tensor:
-        """What a step adds to its slots (..., D): the newest token and, if the model is told, how many are to come."""
+    def with_count(self, newest: Tensor, remaining: Tensor) -> Tensor:
+        """What a step adds to its slots (..., D): the newest token and, in a model that knows it, how many insertions
+        remain (...)."""
         if not self.config.length_conditioned:
             return newest
-        count: Tensor = self.count_embedding(to_come.clamp(1, self.config.count_head))
+        count: Tensor = self.count_embedding(remaining.clamp(1, self.config.count_head))
         return newest + count
 
     def stop_log_probs(self, encoded: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -162,7 +147,7 @@ class InsNet(Generator):
         )
         tokens = canvas.tokens.gather(1, order)
         offsets, none = offsets_of_order(order, torch.int32), torch.zeros_like(canvas.length)
-        memory = self._encode(memory, tokens, torch.full_like(tokens, GIVEN), offsets, none, canvas.length, given)
+        memory = self._encode(memory, tokens, offsets, none, canvas.length, given)
         return State.first(prompt, memory)
 
     def offer(self, state: State) -> Insertions:
@@ -203,30 +188,28 @@ class InsNet(Generator):
         canvas, _ = apply(state.canvas, edits)
         state = state.after(edits, canvas)
         token = edits.token.clamp_min(0)
-        remaining = (state.limits.insertions - state.inserted)[:, None].expand_as(token)  # alike after all of a round
         packing = Packing.of(edits.puts())
         memory = replace(state.memory, rank_of_step=rank)
-        memory = self._encode(memory, token, remaining, offsets, start, canvas.length, state.longest, packing)
+        memory = self._encode(memory, token, offsets, start, canvas.length, state.longest, packing)
         return replace(state, memory=memory)
 
     def _encode(
         self,
         memory: Memory,
         tokens: Tensor,
-        remaining: Tensor,
         offsets: Tensor,
         start: Tensor,
         length: Tensor,
         used: int,
         packing: Packing | None = None,
     ) -> Memory:
-        """The memory with new tokens (B, Q), after which so many are `remaining` (B, Q), encoded at entries `start`...
-        (B,) of those `used`, the texts then being of `length` (B,); offsets (B, Q, K). Where rows have different
-        numbers of new tokens, `packing` may tell their places."""
+        """The memory with new tokens (B, Q) encoded at entries `start`... (B,) of those `used`, the texts then being of
+        `length` (B,); offsets (B, Q, K). Where rows have different numbers of new tokens, `packing` tells their
+        places."""
         memory = self._with_room(memory, used)
         offsets = F.pad(offsets, (0, max(used - offsets.shape[2], 0)))[:, :, :used]
         append = Append(memory.cache, start, used, packing)
-        embedded, keys = self.embed(tokens, memory.order_number, remaining), memory.position_keys.tensor
+        embedded, keys = self.embed(tokens, memory.order_number), memory.position_keys.tensor
         encoded = self.encoder(embedded, offsets, append=append, position_keys=keys)  # (B, Q, D)
         if self.config.slot_layers:
             for layer, pair in enumerate(self.reader.memory(encoded), start=self.config.layers):
@@ -277,11 +260,9 @@ class InsNet(Generator):
         if self.config.length_conditioned and log_counts is not None:
             planned = state.limits.insertions
             remaining = torch.where(planned != FREE, planned - state.inserted, log_counts.argmax(dim=1))
-            last = self.told(last, remaining)
+            last = self.with_count(last, remaining)
         vectors = self.slots.compose(left, right, last[:, None])
         logits = at_least_float32(self.slot_head(vectors)[:, :, 0])
-        if self.config.slot_queries:
-            logits = logits + at_least_float32(self.slot_queries(left, right, last))
         logits = logits.masked_fill(~state.canvas.is_slot()[:, :slots], -math.inf)
         return vectors, logits.log_softmax(dim=1)
 

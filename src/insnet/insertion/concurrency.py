@@ -1,24 +1,24 @@
-"""Which insertions may share a step: the layers of InsNet-Dinic (section 3.3).
+"""Which insertions may share a step: the rounds of InsNet-Dinic (section 3.3, which calls them layers).
 
-A layer is what one step inserts; given tokens are layer 0. At first every other token is a layer of its own, in
-insertion order. Tokens are visited once, in that order, and each is promoted from its layer l to l - 1 while
+A round is what one step inserts; given tokens are round 0. At first every other token is a round of its own, in
+insertion order. Tokens are visited once, in that order, and each is promoted from its round r to r - 1 while
 
-1. its slot on the canvas of the layers before l - 1 has no insertion in layer l - 1 yet, and
-2. log p(token | slot, context of the layers before l) - log p(token | slot, context of the layers before l - 1) <= tau,
+1. its slot on the canvas of the rounds before r - 1 has no insertion in round r - 1 yet, and
+2. log p(token | slot, context of the rounds before r) - log p(token | slot, context of the rounds before r - 1) <= tau,
 
-the context of some layers being their newest row: the one inserted last, in the order that was encoded. A layer that
+the context of some rounds being their newest row: the one inserted last, in the order that was encoded. A round that
 loses its only token vanishes. What makes the visits cheap:
 
-- A token has the same neighbours in every layer it may reach, for (1) fails where one of them is in layer l - 1. So it
-  comes to stand behind both neighbours' layers, and its slot vector changes with the newest row only.
-- Rows that are the newest of some layer form a chain. A token that stays in the layer whose context is row s takes all
-  rows between s and itself out of the chain, for they are in its layer or later ones: behind it comes s, behind that
+- A token has the same neighbours in every round it may reach, for (1) fails where one of them is in round r - 1. So it
+  comes to stand behind both neighbours' rounds, and its slot vector changes with the newest row only.
+- Rows that are the newest of some round form a chain. A token that stays in the round whose context is row s takes all
+  rows between s and itself out of the chain, for they are in its round or later ones: behind it comes s, behind that
   the context of s, and so on.
-- Hence a row is passed once at most, and (2) is asked at most 2 T times, however deep the layers are. A layer with the
+- Hence a row is passed once at most, and (2) is asked at most 2 T times, however deep the rounds are. A round with the
   same newest row as the one behind it costs nothing, whatever tau is.
 
-tau = -inf moves nothing; tau = +inf puts every token at its depth in the search tree that its order builds: neither has
-to ask a model. Pieces of a word that go in one after the other (order `random_words`) come to stand in layers that
+tau = -inf moves nothing; tau = +inf puts every token at its depth in the search tree that its order builds: neither
+needs a model. Pieces of a word that go in one after the other (order `random_words`) come to stand in rounds that
 follow each other, whatever tau is: each finds its slot opened by the one before, and its context too. So a word that
 was begun is finished at once, but several words may be unfinished on one canvas, which never happens one by one.
 
@@ -64,14 +64,14 @@ class Seen(NamedTuple):
 class Visit(NamedTuple):
     """Where every row stands: rows go at their own pace."""
 
-    layer: Tensor
+    round: Tensor
     """(B, T + 1) of every step that was visited."""
     context: Tensor
-    """(B, T + 1) the newest row of the layers before each visited token's."""
+    """(B, T + 1) the newest row of the rounds before each visited token's."""
     step: Tensor
     """(B,) whose token is being visited."""
     newest: Tensor
-    """(B,) the newest row of the layers before the one this token has reached."""
+    """(B,) the newest row of the rounds before the one this token has reached."""
     log_prob: Tensor
     """(B,) the token's log-probability from there."""
 
@@ -80,8 +80,8 @@ class Visit(NamedTuple):
         return _at(self.context, self.newest)
 
 
-def layer_of_step(seen: Seen, given: Tensor, take_turns: Callable[[Seen, Visit], Visit], *, turns: int = 1) -> Tensor:
-    """The layer (B, T) of every step, without gaps: 0 for the first `given` (B,) steps, T for padding.
+def round_of_step(seen: Seen, given: Tensor, take_turns: Callable[[Seen, Visit], Visit], *, turns: int = 1) -> Tensor:
+    """The round (B, T) of every step, without gaps: 0 for the first `given` (B,) steps, T for padding.
 
     `take_turns` takes so many `turns`. In each it finds the log-probability (B,) of each `visit.step` with
     `visit.older()` as newest row, and goes on with `after_turn` of it. A turn ends the visit of a token or passes a
@@ -89,7 +89,7 @@ def layer_of_step(seen: Seen, given: Tensor, take_turns: Callable[[Seen, Visit],
 
     >>> order, zero = torch.tensor([[0, 4, 2, 1, 3]]), torch.zeros(1)
     >>> seen = Seen.of(order, torch.zeros(1, 5), torch.tensor([5]), tau=zero)
-    >>> layer_of_step(seen, torch.tensor([2]), lambda seen, visit: after_turn(seen, visit, zero)).tolist()
+    >>> round_of_step(seen, torch.tensor([2]), lambda seen, visit: after_turn(seen, visit, zero)).tolist()
     [[0, 0, 1, 2, 2]]
     """
     visit = _first_visit(seen, given)
@@ -99,29 +99,29 @@ def layer_of_step(seen: Seen, given: Tensor, take_turns: Callable[[Seen, Visit],
             break
         visit = take_turns(seen, visit)
     is_padding = torch.arange(steps, device=given.device) >= seen.lengths[:, None]  # (B, T)
-    return visit.layer[:, :-1].masked_fill(is_padding, steps)
+    return visit.round[:, :-1].masked_fill(is_padding, steps)
 
 
-def layer_of_step_unasked(position_of_step: Tensor, given: Tensor, lengths: Tensor, is_layered: Tensor) -> Tensor:
-    """What `layer_of_step` finds where tau is endless, `is_layered` (B,) telling +inf from -inf: nothing need be asked.
+def round_of_step_by_order(position_of_step: Tensor, given: Tensor, lengths: Tensor, merges: Tensor) -> Tensor:
+    """What `round_of_step` finds where tau is infinite, `merges` (B,) telling +inf from -inf: it needs no likelihoods.
 
-    Every token of a layered row goes one layer behind the later of its neighbours.
-    >>> order, layered = torch.tensor([[0, 4, 2, 1, 3], [0, 4, 2, 1, 3]]), torch.tensor([True, False])
-    >>> layer_of_step_unasked(order, torch.tensor([2, 2]), torch.tensor([5, 5]), layered).tolist()
+    Every token of a row that merges goes one round behind the later of its neighbours.
+    >>> order, merges = torch.tensor([[0, 4, 2, 1, 3], [0, 4, 2, 1, 3]]), torch.tensor([True, False])
+    >>> round_of_step_by_order(order, torch.tensor([2, 2]), torch.tensor([5, 5]), merges).tolist()
     [[0, 0, 1, 2, 2], [0, 0, 1, 2, 3]]
     """
     left, right = neighbours_of_step(position_of_step)
     steps = position_of_step.shape[1]
-    layer = torch.zeros_like(position_of_step)
+    rounds = torch.zeros_like(position_of_step)
     for step in range(1, steps):  # the first is always given
         before = torch.where(
-            is_layered,
-            torch.maximum(_at(layer, left[:, step]), _at(layer, right[:, step])),
-            layer[:, step - 1],
+            merges,
+            torch.maximum(_at(rounds, left[:, step]), _at(rounds, right[:, step])),
+            rounds[:, step - 1],
         )
-        layer[:, step] = (before + 1).masked_fill(step < given, 0)
+        rounds[:, step] = (before + 1).masked_fill(step < given, 0)
     is_padding = torch.arange(steps, device=given.device) >= lengths[:, None]  # (B, T)
-    return layer.masked_fill(is_padding, steps)
+    return rounds.masked_fill(is_padding, steps)
 
 
 def after_turn(seen: Seen, visit: Visit, log_prob: Tensor) -> Visit:
@@ -138,38 +138,38 @@ def after_turn(seen: Seen, visit: Visit, log_prob: Tensor) -> Visit:
     return _stay(seen, visit, _is_behind_neighbours(seen, visit))
 
 
-def sort_by_layer(position_of_step: Tensor, layer_of_step: Tensor) -> tuple[Tensor, Tensor]:
-    """Positions and layers (B, T) of the order in which layers go in one after the other, each from left to right.
+def sort_by_round(position_of_step: Tensor, round_of_step: Tensor) -> tuple[Tensor, Tensor]:
+    """Positions and rounds (B, T) of the order in which rounds go in one after the other, each from left to right.
 
-    Given tokens keep their order. Encoded in this order, no token has seen one of a later layer.
-    >>> order, layer = sort_by_layer(torch.tensor([[0, 4, 2, 3, 1]]), torch.tensor([[0, 0, 1, 2, 2]]))
-    >>> order.tolist(), layer.tolist()
+    Given tokens keep their order. Encoded in this order, no token has seen one of a later round.
+    >>> order, rounds = sort_by_round(torch.tensor([[0, 4, 2, 3, 1]]), torch.tensor([[0, 0, 1, 2, 2]]))
+    >>> order.tolist(), rounds.tolist()
     ([[0, 4, 2, 1, 3]], [[0, 0, 1, 2, 2]])
     """
-    steps = layer_of_step.shape[1]
-    step = torch.arange(steps, device=layer_of_step.device)
-    within = torch.where(layer_of_step == 0, step, position_of_step)  # (B, T)
-    by_layer = (layer_of_step * steps + within).argsort(dim=1)
-    return position_of_step.gather(1, by_layer), layer_of_step.gather(1, by_layer)
+    steps = round_of_step.shape[1]
+    step = torch.arange(steps, device=round_of_step.device)
+    within = torch.where(round_of_step == 0, step, position_of_step)  # (B, T)
+    by_round = (round_of_step * steps + within).argsort(dim=1)
+    return position_of_step.gather(1, by_round), round_of_step.gather(1, by_round)
 
 
-def row_before_layer(sorted_layer: Tensor) -> Tensor:
-    """The newest row (B, T) of the layers before each token's: the context from which its whole layer is predicted.
+def row_before_round(sorted_rounds: Tensor) -> Tensor:
+    """The newest row (B, T) of the rounds before each token's: the context from which its whole round is predicted.
 
-    Of sorted layers; for given tokens it means nothing.
-    >>> row_before_layer(torch.tensor([[0, 0, 1, 2, 2, 3]])).tolist()
+    Of sorted rounds; for given tokens it means nothing.
+    >>> row_before_round(torch.tensor([[0, 0, 1, 2, 2, 3]])).tolist()
     [[0, 0, 1, 2, 2, 4]]
     """
-    return (torch.searchsorted(sorted_layer, sorted_layer) - 1).clamp_min(0)
+    return (torch.searchsorted(sorted_rounds, sorted_rounds) - 1).clamp_min(0)
 
 
-def ends_layer(sorted_layer: Tensor) -> Tensor:
-    """True (B, T) at the last row of every layer.
+def ends_round(sorted_rounds: Tensor) -> Tensor:
+    """True (B, T) at the last row of every round.
 
-    >>> ends_layer(torch.tensor([[0, 0, 1, 2, 2]])).tolist()
+    >>> ends_round(torch.tensor([[0, 0, 1, 2, 2]])).tolist()
     [[False, True, True, False, True]]
     """
-    return F.pad(sorted_layer[:, 1:] != sorted_layer[:, :-1], (0, 1), value=True)
+    return F.pad(sorted_rounds[:, 1:] != sorted_rounds[:, :-1], (0, 1), value=True)
 
 
 def _first_visit(seen: Seen, given: Tensor) -> Visit:
@@ -178,24 +178,24 @@ def _first_visit(seen: Seen, given: Tensor) -> Visit:
 
 
 def _is_behind_neighbours(seen: Seen, visit: Visit) -> Tensor:
-    """True (B,) where the token needs no other context: from here it may go right behind its neighbours' layers."""
-    return _at(visit.layer, visit.newest) <= _layer_of_neighbours(seen, visit)
+    """True (B,) where the token needs no other context: from here it may go right behind its neighbours' rounds."""
+    return _at(visit.round, visit.newest) <= _round_of_neighbours(seen, visit)
 
 
-def _layer_of_neighbours(seen: Seen, visit: Visit) -> Tensor:
+def _round_of_neighbours(seen: Seen, visit: Visit) -> Tensor:
     left, right = _at(seen.left, visit.step), _at(seen.right, visit.step)
-    return torch.maximum(_at(visit.layer, left), _at(visit.layer, right))
+    return torch.maximum(_at(visit.round, left), _at(visit.round, right))
 
 
 def _stay(seen: Seen, visit: Visit, stays: Tensor) -> Visit:
     """The visit of the next token where this one `stays` (B,): behind its context and its neighbours."""
     stays = stays & (visit.step < seen.lengths)
-    layer = 1 + torch.maximum(_at(visit.layer, visit.newest), _layer_of_neighbours(seen, visit))
-    column = torch.arange(visit.layer.shape[1], device=layer.device)
+    own = 1 + torch.maximum(_at(visit.round, visit.newest), _round_of_neighbours(seen, visit))
+    column = torch.arange(visit.round.shape[1], device=own.device)
     is_own = (column == visit.step[:, None]) & stays[:, None]  # (B, T + 1): compares, where a scatter would copy first
     step = visit.step + stays.long()
     return Visit(
-        layer=torch.where(is_own, layer[:, None], visit.layer),
+        round=torch.where(is_own, own[:, None], visit.round),
         context=torch.where(is_own, visit.newest[:, None], visit.context),
         step=step,
         newest=torch.where(stays, visit.step, visit.newest),

@@ -52,36 +52,6 @@ class SlotComposer(nn.Module):
             return product * torch.rsqrt(variance + self.norm.eps)
 
 
-class SlotQueries(nn.Module):
-    """What a step looks for in its slots: query(last) . (key_l(left) + key_r(right)), to be added to their logits.
-
-    `last` alone moves the logits of all slots alike, but for their norms; here it can move one against another.
-    """
-
-    def __init__(self, width: int, size: int = 64) -> None:
-        super().__init__()
-        self.query = nn.Linear(width, size)
-        self.left_key = nn.Linear(width // 2, size, bias=False)
-        self.right_key = nn.Linear(width // 2, size, bias=False)
-        self.scale = size**-0.5
-
-    def forward(self, left: Tensor, right: Tensor, last: Tensor) -> Tensor:
-        """Logits (B, S) of the slots of one canvas, from neighbours' halves (B, S, W) and what the step adds (B, D)."""
-        query = self.query(last)[:, :, None]  # (B, K, 1)
-        return ((self.left_key(left) + self.right_key(right)) @ query)[:, :, 0] * self.scale  # type: ignore[no-any-return]
-
-    def logits_of_all_steps(self, left: Tensor, right: Tensor, right_neighbour: Tensor, last: Tensor) -> Tensor:
-        """The same (B, T, T) of the slot right of token i on the canvas after step t, as [t, i]; in float32, as
-        the logits that they are added to."""
-        with torch.autocast(last.device.type, enabled=False):
-            dtype = torch.float64 if last.dtype == torch.float64 else torch.float32
-            query = self.query(last.to(dtype))  # (B, T, K)
-            of_left = query @ self.left_key(left.to(dtype)).transpose(1, 2)
-            of_right = (query @ self.right_key(right.to(dtype)).transpose(1, 2)).gather(2, right_neighbour)
-            logits: Tensor = (of_left + of_right) * self.scale
-            return logits
-
-
 class _HalfSlots:
     """Sums over one half of every slot vector, [t, i] for neighbour i after step t."""
 

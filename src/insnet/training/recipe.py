@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from insnet.families import FAMILIES
+from insnet.families.losses import FamilyObjective
 from insnet.text.given import GivenPolicy
 from insnet.text.tokenizer import TokenizerConfig
-from insnet.training.objective import ObjectiveConfig
 from insnet.training.optimizer import OptimizerName
 from insnet.training.tables import from_table, parse_override, refuse_unknown, toml_text
 
@@ -147,15 +147,10 @@ class Recipe:
     model: ModelConfig
     given: GivenPolicy
     train: TrainConfig
-    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    objective: FamilyObjective
+    """Of the model's family's own kind."""
     generation: Mapping[str, Any] = field(default_factory=dict)
     """Defaults for generating with the trained model, written as generation_config.json."""
-
-    def __post_init__(self) -> None:
-        family = self.model.family
-        if self.objective.is_layered and not FAMILIES[family].traits.several_per_step:
-            can = [name for name, kind in FAMILIES.items() if kind.traits.several_per_step]
-            raise ValueError(f"[objective] tau lets insertions share a step; {family} cannot, {', '.join(can)} can")
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """The recipe as plain tables, every default spelt out."""
@@ -175,13 +170,7 @@ class Recipe:
 
     def fingerprint(self) -> str:
         """The same for runs that learn the same thing: what may change on resuming is left out."""
-        tables = self.binding_tables()
-        if not self.objective.is_layered:
-            del tables["objective"]  # which runs that are older than this table can't know
-        for (table, key), default in _NEWER.items():
-            if tables[table].get(key) == default:  # not every family has every setting of a model
-                del tables[table][key]
-        return hashlib.sha256(toml_text(tables).encode()).hexdigest()[:32]
+        return hashlib.sha256(toml_text(self.binding_tables()).encode()).hexdigest()[:32]
 
     def binding_tables(self) -> dict[str, dict[str, Any]]:
         """What a resumed run may not change."""
@@ -225,18 +214,19 @@ def _read_tables(path: Path, on_top: tuple[Path, ...] = ()) -> dict[str, Any]:
 
 
 def _laid_over(base: Mapping[str, Any], tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, key by key, the base where nothing else is said; a [model] of another family has nothing from the base."""
+    """Both, key by key, the base where nothing else is said; another family has no [model] and [objective] from it."""
+    if _family(tables) not in (None, _family(base)):
+        base = {name: table for name, table in base.items() if name not in ("model", "objective")}
     merged = dict(base)
     for name, table in tables.items():
         under = base.get(name)
-        if isinstance(table, dict) and isinstance(under, dict) and not _is_another_family(under, table):
-            table = {**under, **table}
-        merged[name] = table
+        merged[name] = {**under, **table} if isinstance(table, dict) and isinstance(under, dict) else table
     return merged
 
 
-def _is_another_family(under: Mapping[str, Any], table: Mapping[str, Any]) -> bool:
-    return "family" in table and table["family"] != under.get("family")
+def _family(tables: Mapping[str, Any]) -> Any:
+    model = tables.get("model")
+    return model.get("family") if isinstance(model, dict) else None
 
 
 def recipe_of_tables(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -> Recipe:
@@ -260,7 +250,7 @@ def recipe_of_tables(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -
         model=ModelConfig(model["family"], settings),
         given=from_table(GivenPolicy, tables.get("given", {}), "given"),
         train=from_table(TrainConfig, tables["train"], "train"),
-        objective=from_table(ObjectiveConfig, tables.get("objective", {}), "objective"),
+        objective=from_table(FAMILIES[model["family"]].Objective, tables.get("objective", {}), "objective"),
         generation=tables.get("generation", {}),
     )
 
@@ -278,14 +268,6 @@ def _at_least(config: Any, smallest: int, *names: str) -> None:
 
 
 _ANY_VOCABULARY = 1 << 20  # settings are checked before a tokenizer exists
-_NEWER: dict[tuple[str, str], Any] = {  # settings that older runs can't know, and what they did
-    ("train", "average"): 0.0,
-    ("train", "label_smoothing"): 0.0,
-    ("train", "length_shares"): (),
-    ("train", "padded_lengths"): (),
-    ("given", "keywords_min"): 0,
-    ("model", "slot_layers"): 0,
-}
 _FREE_ON_RESUME = {
     ("data", "folder"),  # content is compared instead
     ("data", "prepared"),

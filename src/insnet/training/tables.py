@@ -39,7 +39,8 @@ def refuse_unknown(name: str, known: Iterable[str], what: str) -> None:
     if name in known:
         return
     nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    advice = f"did you mean {nearest[0]!r}?" if nearest else f"expected one of {', '.join(known)}"
+    expected = f"one of {', '.join(known)}" if known else "none"
+    advice = f"did you mean {nearest[0]!r}?" if nearest else f"expected {expected}"
     raise ValueError(f"unknown {what} {name!r}: {advice}")
 
 

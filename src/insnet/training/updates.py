@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from insnet import randomness
-from insnet.families.generator import Generator, LossContext
+from insnet.families.generator import Generator
+from insnet.families.losses import FamilyObjective, LossContext, learned_nats
 from insnet.text.batching import TokenBatch
-from insnet.training.objective import ObjectiveConfig
 
 _DROPOUT = 401  # the stream of noise that a batch's dropout is drawn from
 TOKEN_TERM = "token"
@@ -29,14 +29,14 @@ class SummedLosses(nn.Module):
         self,
         model: Generator,
         *,
-        objective: ObjectiveConfig | None = None,
+        objective: FamilyObjective | None = None,
         label_smoothing: float = 0.0,
         compile_losses: bool = False,
         shapes: int = 1,
     ) -> None:
         super().__init__()
         self.model = model
-        self.objective = objective or ObjectiveConfig()
+        self.objective = objective or model.Objective()
         self.label_smoothing = label_smoothing
         self.names: list[str] = []
         """The loss terms, in the order of the totals' rows; known after the first batch."""
@@ -44,7 +44,7 @@ class SummedLosses(nn.Module):
         """Those of them that are only watched."""
         if compile_losses:
             torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 2 * shapes + 8)
-            model.compile_for_training()
+            model.compile()
 
     def forward(self, batch: TokenBatch, progress: float) -> tuple[Tensor, Tensor]:
         """All nats of a batch as one differentiable number, and (terms, 2) float64: nats and count of each term.
@@ -52,14 +52,12 @@ class SummedLosses(nn.Module):
         While training, labels are smoothed if they are to be.
         """
         smoothing = self.label_smoothing if self.training else 0.0
-        tau = self.objective.tau_of_rows(batch.seeds)
-        terms = self.model.losses(batch, LossContext(progress, tau, self.objective.asks_model, smoothing))
+        terms = self.model.losses(batch, self.objective, LossContext(progress, smoothing))
         self.names, self.figures = list(terms), {name for name, term in terms.items() if term.is_figure}
         assert TOKEN_TERM in terms
-        loss = torch.stack([term.nats for term in terms.values() if not term.is_figure]).sum()
         nats = torch.stack([term.nats.detach() for term in terms.values()])
         counts = torch.stack([term.count for term in terms.values()])
-        return loss, torch.stack([nats.double(), counts.double()], dim=1)
+        return learned_nats(terms), torch.stack([nats.double(), counts.double()], dim=1)
 
     def token_count(self, totals: Tensor) -> Tensor:
         """The number of "token" decisions in totals (terms, 2)."""
