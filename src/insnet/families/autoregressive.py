@@ -23,9 +23,9 @@ from insnet.families.generator import (
     initial_counters,
 )
 from insnet.insertion.canvas import INSERTED, Canvas, Edits, apply
-from insnet.layers.cache import KeyValueCache, entries_for
+from insnet.layers.cache import Append, KeyValueCache, entries_for
 from insnet.layers.heads import TokenHead
-from insnet.layers.transformer import Append, RotaryTransformer, initialise
+from insnet.layers.transformer import RotaryTransformer, initialise
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import BOS, EOS, SEP, SPECIALS, UNK
 
@@ -157,7 +157,8 @@ class Autoregressive(Generator):
         """The state with the first `count` (B,) of the new tokens (B, Q) encoded."""
         used = int(state.cached.max()) + tokens.shape[1]
         state = replace(state, cache=state.cache.with_room(used))
-        hidden = self.decoder(self.embedding(tokens), append=Append(state.cache, state.cached, used))
+        append = Append.after(state.cache, state.cached, tokens.shape[1], used)
+        hidden = self.decoder(self.embedding(tokens), append=append)
         index = (count - 1).clamp_min(0)[:, None, None].expand(-1, 1, hidden.shape[2])
         last = torch.where((count > 0)[:, None], hidden.gather(1, index)[:, 0], state.last)
         return replace(state, cached=state.cached + count, last=last)

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from insnet.insertion.canvas import INSERTED, Canvas, Edits
 from insnet.insertion.constraints import ABSENT, Constraints
 from insnet.insertion.order import Sentence
-from insnet.layers.transformer import Block, TransformerShape
+from insnet.layers.shape import TransformerShape
+from insnet.layers.transformer import Block
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS
 

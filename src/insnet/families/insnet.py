@@ -29,13 +29,12 @@ from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import Constraints
 from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, offsets_of_slots, step_at_position
 from insnet.insertion.order import log_order_count
-from insnet.layers.attention import reach_of
-from insnet.layers.cache import KeyValueCache, entries_for, with_room
+from insnet.layers.cache import Append, KeyValueCache, entries_for, with_room
 from insnet.layers.heads import TokenHead
 from insnet.layers.packing import Packing
 from insnet.layers.reader import SlotReader
 from insnet.layers.slots import SlotComposer, SlotQueries
-from insnet.layers.transformer import Append, OffsetTransformer, initialise
+from insnet.layers.transformer import OffsetTransformer, initialise
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS, UNK
 
@@ -274,13 +273,12 @@ class InsNet(Generator):
         used = min(int(start.max()) + tokens.shape[1], canvas.capacity)
         state = self._with_room(state, used)
         offsets = F.pad(offsets, (0, max(used - offsets.shape[2], 0)))[:, :, :used]
-        append = Append(state.cache, start, used, packing)
+        append = Append.after(state.cache, start, tokens.shape[1], used, packing)
         encoded = self.encoder(
             self.embed(tokens, state.which, left), offsets, append=append, position_keys=state.position_keys.tensor
         )  # (B, Q, D)
         if self.config.slot_layers:
-            for layer, (keys, values) in enumerate(self.reader.memory(encoded), start=self.config.layers):
-                state.cache.append(layer, keys, values, start, used)
+            self.reader.remember(encoded, append, self.config.layers)
         entry = start[:, None] + torch.arange(tokens.shape[1], device=start.device)  # (B, Q)
         for store, new in zip((state.left_half, state.right_half), self.slots.halves(encoded), strict=True):
             store.scatter_(1, entry.clamp_max(store.shape[1] - 1)[:, :, None].expand_as(new), new)
@@ -291,7 +289,7 @@ class InsNet(Generator):
     def _with_room(self, state: InsNetState, tokens: int) -> InsNetState:
         """The state with stores for so many tokens a row."""
         keys = state.position_keys
-        if keys.tensor.shape[3] // 2 < reach_of(tokens, truncated=self.config.truncated):
+        if not self.encoder.reaches(keys.tensor, tokens):
             keys = Shared(self._position_keys(entries_for(tokens), state.last))
         return replace(
             state,
@@ -313,8 +311,7 @@ class InsNet(Generator):
         used = int(state.canvas.length.max())
         offsets = offsets_of_slots(state.rank_of_step[:, None, :used], slot[:, :, None])  # (B, E, K)
         hides = torch.arange(used, device=slot.device) >= state.canvas.length[:, None, None]  # (B, 1, K)
-        own = range(self.config.layers, self.config.layers + self.config.slot_layers)
-        memory = [state.cache.at(layer, used) for layer in own]
+        memory = state.cache.memory(used)[self.config.layers :]
         keys = state.position_keys.tensor[self.config.layers :]
         return self.reader(vectors, offsets, hides, memory, keys)  # type: ignore[no-any-return]
 

@@ -38,7 +38,7 @@ from insnet.insertion.concurrency import (
 from insnet.insertion.offsets import offsets_of_order, offsets_of_slots, ranks_of_order
 from insnet.insertion.order import draw_orders, position_of_step_in
 from insnet.insertion.trajectory import is_slot_after_step, neighbours_of_step, right_neighbour_after_step
-from insnet.layers.reader import Memory
+from insnet.layers.cache import Memory
 from insnet.text.batching import TokenBatch
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ class RowLosses:
 class Canvases:
     """What slots can look at: all tokens, and where they stand on the canvas after each step."""
 
-    memory: Memory
+    memory: list[Memory]
+    """What each of their blocks looks at."""
     rank: Tensor
     """(B, T, T) of token j after step t, as [t, j]."""
 
