@@ -25,7 +25,7 @@ def attend(query: Tensor, memory: Memory, bias: Tensor | None, *, causal: bool =
         return F.scaled_dot_product_attention(query, key, value, bias, dropout, causal, enable_gqa=heads != key_heads)
     grouped = query.reshape(rows, key_heads, -1, width)  # (B, G, H/G * Q, W): copies no keys
     if bias is not None:
-        bias = bias.expand(-1, heads, -1, -1).reshape(len(bias), key_heads, -1, bias.shape[3])
+        bias = bias.expand(-1, heads, queries, -1).reshape(len(bias), key_heads, -1, bias.shape[3])
     attended = F.scaled_dot_product_attention(grouped, key, value, bias, dropout)
     return attended.view(rows, heads, queries, width)
 

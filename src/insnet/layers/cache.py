@@ -93,8 +93,10 @@ class Append:
         """What each new token sees at its own entry (B, Q, 1), of all that it sees (B, Q, K)."""
         return seen.gather(2, self.entry.clamp_max(seen.shape[2] - 1)[:, :, None])
 
+    @torch.no_grad()
     def write(self, layer: int, keys_values: Tensor) -> None:
-        """Stores new keys and values of a layer: (B * Q, 2, G, W), or (T, 2, G, W) if they are packed."""
+        """Stores new keys and values of a layer: (B * Q, 2, G, W), or (T, 2, G, W) if they are packed.
+        Gradients end here: a cache is for decoding."""
         row, entry = self.at
         store = self.cache.store.select(1, layer)  # (B, 2, G, C, W)
         store[row, :, :, entry] = keys_values.view(*entry.shape, *keys_values.shape[1:]).to(store.dtype)
