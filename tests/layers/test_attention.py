@@ -204,12 +204,12 @@ def test_cache_appends_at_each_rows_own_place_and_wastes_overflow():
     cache = KeyValueCache.empty(2, 3, 1, 5, 2, torch.zeros(0, dtype=torch.float64))
     first = torch.arange(8, dtype=torch.float64).view(4, 1, 2) + 1  # (T, G, W)
     keys, values = cache.memory(used=4)[1]
-    Append.after(cache, torch.tensor([0, 2]), 2, 4).write(1, torch.stack([first, -first], dim=1))
+    Append.after(cache, torch.tensor([0, 2]), 2, 4).write(1, torch.cat([first, -first], dim=1))
     assert keys[:, 0].tolist() == [[[1, 2], [3, 4], [0, 0], [0, 0]], [[0, 0], [0, 0], [5, 6], [7, 8]]]
     assert torch.equal(values, -keys)
     assert cache.store[:, 0].eq(0).all() and cache.store[:, 2].eq(0).all()
     before = cache.store.clone()
-    Append.after(cache, torch.tensor([2, 9]), 1, 5).write(1, torch.full((2, 2, 1, 2), 50.0))
+    Append.after(cache, torch.tensor([2, 9]), 1, 5).write(1, torch.full((2, 2, 2), 50.0))
     changed = (cache.store != before).any(dim=-1)[:, :, 0].nonzero().tolist()
     assert changed == [[0, 1, 0, 2], [1, 1, 0, 4]]  # the full row wrote into the waste bin, and nowhere else
 

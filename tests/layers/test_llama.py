@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from insnet.insertion.offsets import insert_into_ranks, ranks_of_order
-from insnet.layers.attention import MemoryAttention, attend
+from insnet.layers.attention import MemoryAttention, attend, memory_of
 from insnet.layers.cache import Append, KeyValueCache
 from insnet.layers.context import Context, bias_of
 from insnet.layers.packing import Packing
@@ -207,7 +207,8 @@ def test_a_block_looks_at_a_source_between_its_attention_and_its_feed_forward_pa
     block = Block(LLAMA, MemoryAttention(LLAMA), MemoryAttention(LLAMA)).double().eval()
     hidden = torch.randn(2 * 3, LLAMA.width, dtype=torch.float64)
     source = torch.randn(2, 5, LLAMA.width, dtype=torch.float64)
-    keys, values = block.memory_attention.projections.keys_values(source).permute(2, 0, 3, 1, 4)
+    keys_values = block.memory_attention.projections.keys_values(source.flatten(0, 1))
+    keys, values = memory_of(keys_values.view(2, 5, 2, 2, 4))
     hides = torch.tensor([[[False] * 5], [[False] * 3 + [True] * 2]])
 
     def read(keys):

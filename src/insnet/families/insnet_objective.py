@@ -35,7 +35,7 @@ from insnet.insertion.concurrency import (
     row_before_layer,
     sort_by_layer,
 )
-from insnet.insertion.offsets import offsets_of_order, offsets_of_slots, ranks_of_order
+from insnet.insertion.offsets import offsets_of_slots, ranks_of_order
 from insnet.insertion.order import draw_orders, position_of_step_in
 from insnet.insertion.trajectory import is_slot_after_step, neighbours_of_step, right_neighbour_after_step
 from insnet.layers.cache import Memory
@@ -268,12 +268,6 @@ class InsNetObjective:
         target = token_of_step.roll(-1, dims=1)
         return self.model.token_head.nats(vectors, self.model.embedding.weight, target, label_smoothing)
 
-    def _canvases(self, encoded: Tensor, order: Tensor) -> Canvases | None:
-        """What slots look at, if they look. Never compiled: Triton cannot sum up numbers of 16 bits."""
-        if not self.model.config.slot_layers:
-            return None
-        return Canvases(self.model.reader.memory(encoded), ranks_of_order(order))
-
     def _read(self, slots: Tensor, canvases: Canvases | None, step: Tensor, left: Tensor) -> Tensor:
         """Slots (B, Q, D) of the canvas after `step` (B, Q), right of the tokens of the steps `left` (B, Q), once they
         have looked at it."""
@@ -323,10 +317,12 @@ class InsNetObjective:
         which = self.which(batch) if which is None else which
         token_of_step = batch.tokens.gather(1, order)
         vectors = self.model.embed(token_of_step, which, self._left_after_step(batch, order, layer))
-        encoded = self.model.encoder(vectors, offsets_of_order(order))
+        rank = ranks_of_order(order)  # never compiled: Triton cannot sum up numbers of 16 bits
+        encoded = self.model.encoder(vectors, rank)
         to_come = batch.lengths[:, None] - 1 - torch.arange(order.shape[1], device=order.device)
         last = self.model.told(encoded, to_come)
-        return Encoded(token_of_step, encoded, last, self._canvases(encoded, order))
+        canvases = Canvases(self.model.reader.memory(encoded), rank) if self.model.config.slot_layers else None
+        return Encoded(token_of_step, encoded, last, canvases)
 
     def _left_after_step(self, batch: TokenBatch, order: Tensor, layer: Tensor | None) -> Tensor:
         """How many insertions (B, T) are left once a token and, if there are layers, all of its layer are there; GIVEN

@@ -43,7 +43,8 @@ class Projections(nn.Module):
     def ask(self, hidden: Tensor, context: Context) -> tuple[Tensor, Memory]:
         """Queries (B, H, Q, W) of hidden states (N, D), and what they look at."""
         if context.memory is not None and context.append is None:
-            return self._queries(self._part(hidden, slice(None, self.heads * self.head_width)), context), context.memory
+            query = self._part(hidden, slice(None, self.heads * self.head_width))
+            return self._queries(query.view(len(query), self.heads, self.head_width), context), context.memory
         return self.ask_mixed(self.mixed(hidden), context)
 
     def mixed(self, hidden: Tensor) -> Tensor:
@@ -54,17 +55,16 @@ class Projections(nn.Module):
         """Queries (B, H, Q, W) and what they look at, which holds these keys and values afterwards."""
         query, keys_values = mixed.split_with_sizes([self.heads, 2 * self.key_heads], dim=1)
         query = self._queries(query, context)
-        keys_values = keys_values.view(len(mixed), 2, self.key_heads, self.head_width)
         if context.append is None:
-            return query, memory_of(_spread(keys_values, context))
+            return query, memory_of(keys_values.view(*context.places, 2, self.key_heads, self.head_width))
         assert context.memory is not None
         context.append.write(context.layer, keys_values)
         return query, context.memory
 
     def keys_values(self, hidden: Tensor) -> Tensor:
-        """Keys and values (..., 2, G, W) of hidden states (..., D) that ask nothing."""
+        """Keys and values (N, 2 * G, W) of hidden states (N, D) that ask nothing."""
         part = self._part(hidden, slice(self.heads * self.head_width, None))
-        return part.view(*part.shape[:-1], 2, self.key_heads, self.head_width)
+        return part.view(len(part), 2 * self.key_heads, self.head_width)
 
     def merge(self, attended: Tensor, context: Context) -> Tensor:
         """The output (N, D) of what the heads received (B, H, Q, W)."""
@@ -73,7 +73,10 @@ class Projections(nn.Module):
         return self.output(joined.reshape(-1, self.heads * self.head_width))  # type: ignore[no-any-return]
 
     def _queries(self, query: Tensor, context: Context) -> Tensor:
-        return _spread(query.view(len(query), self.heads, self.head_width), context).transpose(1, 2)
+        """(B, H, Q, W) of (N, H, W)."""
+        if context.packing is not None:
+            return context.packing.unpack(query).transpose(1, 2)
+        return query.view(*context.places, *query.shape[1:]).transpose(1, 2)
 
     def _part(self, hidden: Tensor, columns: slice) -> Tensor:
         linear = self.query_key_value
@@ -84,11 +87,6 @@ def memory_of(keys_values: Tensor) -> Memory:
     """Keys and values (B, G, K, W) out of (B, K, 2, G, W)."""
     keys, values = keys_values.permute(2, 0, 3, 1, 4).unbind(0)
     return keys, values
-
-
-def _spread(values: Tensor, context: Context) -> Tensor:
-    """Values (N, ...) as (B, Q, ...)."""
-    return context.packing.unpack(values) if context.packing else values.view(*context.places, *values.shape[1:])
 
 
 class MemoryAttention(nn.Module):

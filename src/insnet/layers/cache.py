@@ -95,8 +95,9 @@ class Append:
 
     @torch.no_grad()
     def write(self, layer: int, keys_values: Tensor) -> None:
-        """Stores new keys and values of a layer: (B * Q, 2, G, W), or (T, 2, G, W) if they are packed.
+        """Stores new keys and values of a layer: (B * Q, 2 * G, W), or (T, 2 * G, W) if they are packed.
         Gradients end here: a cache is for decoding."""
         row, entry = self.at
         store = self.cache.store.select(1, layer)  # (B, 2, G, C, W)
-        store[row, :, :, entry] = keys_values.view(*entry.shape, *keys_values.shape[1:]).to(store.dtype)
+        keys_values = keys_values.view(*entry.shape, 2, -1, store.shape[4])
+        store[row, :, :, entry] = keys_values.to(store.dtype)

@@ -29,12 +29,12 @@ class SlotReader(Stack):
 
     def memory(self, encoded: Tensor) -> list[Memory]:
         """What slots see in each block, of encoded tokens (B, K, D)."""
-        return [memory_of(keys_values) for keys_values in self._keys_values(encoded)]
+        shape = *encoded.shape[:2], 2, self.shape.cached_heads, self.shape.head_width
+        return [memory_of(keys_values.view(shape)) for keys_values in self._keys_values(encoded.flatten(0, 1))]
 
     def remember(self, encoded: Tensor, append: Append, first: int) -> None:
         """Stores what slots see of new tokens (B, Q, D), in the cache's layers from `first` on."""
-        packing = append.packing
-        encoded = packing.pack(encoded) if packing else encoded.flatten(0, 1)
+        encoded = append.packing.pack(encoded) if append.packing else encoded.flatten(0, 1)
         for layer, keys_values in enumerate(self._keys_values(encoded), start=first):
             append.write(layer, keys_values)
 
@@ -60,5 +60,6 @@ class SlotReader(Stack):
         return self.run(slots, with_position_keys(contexts, position_keys))
 
     def _keys_values(self, encoded: Tensor) -> list[Tensor]:
+        """Of every block (N, 2 * G, W), of encoded tokens (N, D)."""
         attentions = [cast(OffsetAttention, block.attention) for block in self.blocks]
         return [attention.projections.keys_values(encoded) for attention in attentions]
