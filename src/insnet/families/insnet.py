@@ -279,9 +279,9 @@ class InsNet(Generator):
         )  # (B, Q, D)
         if self.config.slot_layers:
             self.reader.remember(encoded, append, self.config.layers)
-        entry = start[:, None] + torch.arange(tokens.shape[1], device=start.device)  # (B, Q)
-        for store, new in zip((state.left_half, state.right_half), self.slots.halves(encoded), strict=True):
-            store.scatter_(1, entry.clamp_max(store.shape[1] - 1)[:, :, None].expand_as(new), new)
+        halves = self.slots.halves(append.pack(encoded))
+        for store, new in zip((state.left_half, state.right_half), halves, strict=True):
+            append.put(store, new)
         newest = canvas.length - start - 1  # (B,): index of the row's newest token, -1 if it got none
         last = encoded.gather(1, newest.clamp_min(0)[:, None, None].expand(-1, 1, encoded.shape[2]))[:, 0]
         return replace(state, last=torch.where((newest >= 0)[:, None], last, state.last))

@@ -69,6 +69,8 @@ class Append:
     """How many entries any row needs, the new ones included."""
     at: tuple[Tensor, Tensor]
     """Row and entry of each token that is written: (B, 1) and (B, Q), or (T,) and (T,) if they are packed."""
+    stores: tuple[Tensor, ...]
+    """(B, C, 2, G, W) of each layer, to be written to."""
     packing: Packing | None = None
     """Which places hold a new token, if rows have different numbers of them."""
 
@@ -83,7 +85,7 @@ class Append:
             at = packing.row, entry[packing.row, packing.column]
         else:
             at = torch.arange(len(start), device=start.device)[:, None], entry
-        return cls(cache, entry, used, at, packing)
+        return cls(cache, entry, used, at, cache.store.movedim(4, 2).unbind(1), packing)
 
     def hides(self) -> Tensor:
         """True (B, Q, K) where a new token must not look: at entries behind its own."""
@@ -93,11 +95,15 @@ class Append:
         """What each new token sees at its own entry (B, Q, 1), of all that it sees (B, Q, K)."""
         return seen.gather(2, self.entry.clamp_max(seen.shape[2] - 1)[:, :, None])
 
-    @torch.no_grad()
+    def pack(self, values: Tensor) -> Tensor:
+        """Values (N, ...) of the new tokens, of those at all places (B, Q, ...); N = B * Q, or fewer if packed."""
+        return self.packing.pack(values) if self.packing else values.flatten(0, 1)
+
     def write(self, layer: int, keys_values: Tensor) -> None:
-        """Stores new keys and values of a layer: (B * Q, 2 * G, W), or (T, 2 * G, W) if they are packed.
-        Gradients end here: a cache is for decoding."""
-        row, entry = self.at
-        store = self.cache.store.select(1, layer)  # (B, 2, G, C, W)
-        keys_values = keys_values.view(*entry.shape, 2, -1, store.shape[4])
-        store[row, :, :, entry] = keys_values.to(store.dtype)
+        """Stores new tokens' keys and values of a layer (N, 2 * G, W)."""
+        self.put(self.stores[layer], keys_values)
+
+    @torch.no_grad()
+    def put(self, store: Tensor, values: Tensor) -> None:
+        """Writes values (N, ...) of new tokens into a store (B, C, ...). Gradients end here: this is for decoding."""
+        store[self.at] = values.view(*self.at[1].shape, *store.shape[2:]).to(store.dtype)

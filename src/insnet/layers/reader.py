@@ -34,8 +34,7 @@ class SlotReader(Stack):
 
     def remember(self, encoded: Tensor, append: Append, first: int) -> None:
         """Stores what slots see of new tokens (B, Q, D), in the cache's layers from `first` on."""
-        encoded = append.packing.pack(encoded) if append.packing else encoded.flatten(0, 1)
-        for layer, keys_values in enumerate(self._keys_values(encoded), start=first):
+        for layer, keys_values in enumerate(self._keys_values(append.pack(encoded)), start=first):
             append.write(layer, keys_values)
 
     def position_keys(self, tokens: int, like: Tensor) -> Tensor:

@@ -127,7 +127,7 @@ class RotaryTransformer(Stack):
         context = Context(
             _places(embedded),
             append,
-            rotation=self._rotation(_of_tokens(own, append)[:, None], embedded),
+            rotation=self._rotation((append.pack(own) if append else own.flatten())[:, None], embedded),
             key_rotation=key_rotation,
             bias=None if causal else bias_of(hides_later(embedded, append), embedded),
             causal=causal,
@@ -157,8 +157,3 @@ def initialise(model: nn.Module, layers: int) -> None:
 
 def _places(vectors: Tensor) -> tuple[int, int]:
     return vectors.shape[0], vectors.shape[1]
-
-
-def _of_tokens(values: Tensor, append: Append | None) -> Tensor:
-    """Values (N,) of places (B, Q)."""
-    return append.packing.pack(values) if append and append.packing else values.flatten()
