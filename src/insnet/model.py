@@ -280,8 +280,7 @@ def _refusal(refused: Sequence[Request], job: Job, accepted: int) -> str:
     if job.accept is None:
         asked = f"{bounds.min_words} to {bounds.max_words} words"
         return (
-            f"none of {job.attempts} texts drawn {whose} had {asked}{several}; "
-            "allow other lengths, or ban fewer words"
+            f"none of {job.attempts} texts drawn {whose} had {asked}{several}; allow other lengths, or ban fewer words"
         )
     return (
         f"accept refused all {job.attempts} texts drawn {whose}{several}; "

@@ -74,17 +74,18 @@ def uniforms(purposes: tuple[int, ...], *counters: Tensor) -> Tensor:
     >>> bool((noise[1] == uniform(8, torch.tensor([1, 2]))).all())
     True
     """
-    state = _mixed_purposes(purposes, counters[0].device)  # (P, 1)
-    for counter in counters:
-        state = _scramble(state * 3 + (counter.long() + _GOLDEN))
+    state = _scramble(_mixed_purposes(purposes, counters[0].device) + counters[0])  # (P, ...)
+    for counter in counters[1:]:
+        state = _scramble(state * 3 + counter + _GOLDEN)
     return _as_share(state)
 
 
 @lru_cache(maxsize=16)
 def _mixed_purposes(purposes: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.tensor([[int(mix(purpose))] for purpose in purposes], device=device)
+    return torch.tensor([[int(mix(purpose))] for purpose in purposes], device=device) * 3 + _GOLDEN
 
 
 def _as_share(state: Tensor) -> Tensor:
-    """52 bits and a half: with a 53rd bit the half would no longer fit, and the largest value would round up to 1."""
-    return (_logical_shift(state, 12).double() + 0.5) * 2.0**-52
+    """52 bits and a half: with a 53rd bit the half would no longer fit, and the largest value would round up to 1. Held
+    so far below 1 that a share of some mass is never all of it, whatever is rounded."""
+    return ((_logical_shift(state, 12).double() + 0.5) * 2.0**-52).clamp_max(1 - 2.0**-52)

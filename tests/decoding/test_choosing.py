@@ -135,7 +135,8 @@ def test_rehearsed_length_is_a_quantile_of_untruncated_samples(name, quantile, p
 def drawn(model, state, log_probs, **settings):
     """The tokens that go into slot 0 of every row."""
     chosen = ChosenSlots.of(torch.zeros(len(state.seeds), 1, dtype=torch.int64))
-    return chooser_of(model, **settings).tokens(state, chosen, log_probs.expand(len(state.seeds), -1))
+    chooser = chooser_of(model, **settings)
+    return chooser.tokens(state, chosen, log_probs.expand(len(state.seeds), -1), chooser.noise(state))
 
 
 def test_cuts_follow_one_another(model):
@@ -179,8 +180,8 @@ def test_repetition_penalty_divides_a_tokens_probability_for_each_time_it_stands
     tokens[0, :6] = torch.tensor([1, 9, 8, 9, 9, 2])
     state = replace(state, canvas=replace(state.canvas, tokens=tokens, length=torch.tensor([6])), longest=6)
     flat = torch.zeros(1, model.tokenizer.size, dtype=torch.float64)
-    chooser = chooser_of(model, no_repeat_ngram=0, repetition_penalty=2.0)
-    changed = chooser._without_repetitions(state, torch.tensor([0]), torch.tensor([2]), flat)[0]
+    chooser, slot = chooser_of(model, no_repeat_ngram=0, repetition_penalty=2.0), torch.tensor([2])
+    changed = chooser._without_repetitions(state, torch.tensor([0]), slot, torch.tensor([[8, 9]]), flat)[0]
     assert changed[[7, 8, 9]].exp().tolist() == pytest.approx([1, 1 / 2, 1 / 8])
 
 

@@ -146,7 +146,8 @@ def allowed_tokens(canvas, slots, lexicon, limits):
     """Which tokens the decoder allows in a slot of every row."""
     rows, none = torch.arange(len(slots)), torch.zeros(len(slots), dtype=torch.int64)
     state = State.first(Prompt(canvas, limits, none, int(canvas.length.max()), none), None)
-    refused = Chooser(GenerationConfig(), lexicon)._refused(state, rows, torch.tensor(slots), VOCABULARY)
+    _, origins = neighbours_of_slot(canvas, rows, torch.tensor(slots))
+    refused = Chooser(GenerationConfig(), lexicon)._refused(state, rows, torch.tensor(slots), origins, VOCABULARY)
     return (~refused).tolist()
 
 

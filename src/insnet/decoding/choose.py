@@ -16,7 +16,7 @@ from insnet.decoding.rounds import Room, settle, slots_of_round
 from insnet.decoding.truncation import draw, keep_min_p, keep_top_mass, likeliest
 from insnet.families.generator import State
 from insnet.families.offers import ChosenSlots
-from insnet.insertion.canvas import INSERTED, NOTHING
+from insnet.insertion.canvas import INSERTED, NOTHING, Canvas
 from insnet.insertion.constraints import (
     FREE,
     Lexicon,
@@ -39,8 +39,8 @@ class Ending:
     ends: Tensor
     is_cut: Tensor
     """Only the limit on tokens ends the row."""
-    is_asked: Tensor
-    """The model's probability of ending, or of going on, was heeded; elsewhere a bound decided."""
+    is_forced: Tensor
+    """A bound decided that the row ends, or that it goes on: the model's probability of it does not count."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Chooser:
             may = may & ~empty_blanks(state.canvas, limits).any(dim=1)
         ends = (over & may) | (words >= limits.max_words)
         is_full = state.inserted >= limits.max_tokens
-        return Ending(ends | is_full, is_full & ~ends, is_asked=(ends | is_full) == wants)
+        return Ending(ends | is_full, is_full > ends, is_forced=(ends | is_full) != wants)
 
     def _wants_to_stop(self, state: State, log_stop: Tensor | None) -> Tensor:
         """True (B,) near the planned number of insertions, at the first place that is good to stop at; where there is
@@ -97,44 +97,43 @@ class Chooser:
     def tokens(self, state: State, chosen: ChosenSlots, log_probs: Tensor, noise: Tensor) -> Tensor:
         """The tokens (N,) to put into the chosen slots, from log-probabilities (N, V), or (N, V + 1) if the last may be
         chosen, too; NOTHING where none may go there."""
-        row, slot = chosen.row, chosen.flat()
-        neighbours, origins = neighbours_of_slot(state.canvas, row, slot)  # (N, 2) each
-        log_probs = log_probs.masked_fill(self._refused(state, row, slot, origins, log_probs.shape[1]), -math.inf)
-        log_probs = self._without_repetitions(state, row, slot, neighbours, log_probs)
+        slot, row = chosen.flat(), chosen.row
+        canvas = state.canvas if chosen.is_one_per_row else state.canvas.select(row)
+        neighbours, origins = neighbours_of_slot(canvas, slot)  # (N, 2) each
+        refused = self._refused(state, chosen, origins)
+        if state.limits.forbidden.shape[1]:
+            refused = refused | self._completes_banned(canvas, slot, state.limits.forbidden[row])
+        more = log_probs.shape[1] - refused.shape[1]
+        refused = torch.nn.functional.pad(refused, (0, more)) if more else refused
+        log_probs = log_probs.masked_fill(refused, -math.inf)
+        log_probs = self._without_repetitions(canvas, slot, neighbours, log_probs, state.longest)
         log_probs = self._tempered(state, row, log_probs)
         log_probs, choices = likeliest(log_probs, self.config.sampling.top_k)  # (N, K) each
         sampling = self.config.sampling
         log_probs = keep_min_p(keep_top_mass(log_probs, sampling.top_p), sampling.min_p)
         own = noise[1]
-        if self.config.is_parallel or chosen.slot.shape[1] > 1:
+        if self.config.is_parallel or not chosen.is_one_per_row:
             own = uniform(_TOKEN_NOISE, state.seeds[row], state.step[row], slot)
         index = draw(log_probs, own)
         token = choices.gather(1, index[:, None])[:, 0]
         return token.where(log_probs.amax(dim=1) > -math.inf, NOTHING)
 
-    def _refused(self, state: State, row: Tensor, slot: Tensor, origins: Tensor, choices: int) -> Tensor:
-        """True (N, choices) for what may not go into a slot: it would spoil a required word, complete something
-        banned, or leave a blank without a word.
+    def _refused(self, state: State, chosen: ChosenSlots, origins: Tensor) -> Tensor:
+        """True (N, V) for what may not go into a slot: it would spoil a required word, or leave a blank without one.
 
         By induction no piece ever glues itself to a required word: behind one only word-initial pieces may go, so what
         stands behind it is always word-initial, whatever else is inserted later.
         """
-        limits, is_required = state.limits, (origins != INSERTED).long()
-        left, right = is_required[:, 0], is_required[:, 1]
-        refused = self.lexicon.refused[0, left, right]  # (N, V)
-        if limits.has_blanks:
-            is_blank = empty_blanks(state.canvas, limits)[row, slot].long()
-            refused = self.lexicon.refused[is_blank, left, right]
-        if limits.forbidden.shape[1]:
-            refused = refused | self._completes_banned(state, row, slot)
-        more = choices - refused.shape[1]
-        return torch.nn.functional.pad(refused, (0, more)) if more else refused
+        left, right = (origins != INSERTED).long().unbind(1)
+        if not state.limits.has_blanks:
+            return self.lexicon.refused[0, left, right]
+        is_blank = empty_blanks(state.canvas, state.limits)[chosen.row, chosen.flat()].long()
+        return self.lexicon.refused[is_blank, left, right]
 
-    def _completes_banned(self, state: State, row: Tensor, slot: Tensor) -> Tensor:
+    def _completes_banned(self, canvas: Canvas, slot: Tensor, forbidden: Tensor) -> Tensor:
         """True (N, V) for tokens that would complete something banned, whatever its case."""
         same = self.lexicon.same_letters
-        folded = self.lexicon.folded(state.canvas)
-        banned = completing_tokens(folded, row, slot, state.limits.forbidden, self.lexicon.size)
+        banned = completing_tokens(self.lexicon.folded(canvas), slot, forbidden, self.lexicon.size)
         return banned[:, same] if len(same) else banned
 
     def _tempered(self, state: State, row: Tensor, log_probs: Tensor) -> Tensor:
@@ -149,17 +148,17 @@ class Chooser:
         return log_probs / torch.where(is_known, final + (first - final) * missing, first)[row, None]
 
     def _without_repetitions(
-        self, state: State, row: Tensor, slot: Tensor, neighbours: Tensor, log_probs: Tensor
+        self, canvas: Canvas, slot: Tensor, neighbours: Tensor, log_probs: Tensor, longest: int
     ) -> Tensor:
         """Log-probabilities (N, V) with repetitions ruled out, unless nothing else is left."""
-        canvas, bounds = state.canvas, self.config.bounds
+        bounds = self.config.bounds
         if bounds.repetition_penalty > 1:
             each = torch.full_like(canvas.tokens, -math.log(bounds.repetition_penalty), dtype=log_probs.dtype)
-            log_probs = log_probs.scatter_add(1, canvas.tokens[row], each[row])
+            log_probs = log_probs.scatter_add(1, canvas.tokens, each)
         if not bounds.no_repeat_ngram:
             return log_probs
-        sequences = repeated_sequences(canvas, bounds.no_repeat_ngram, state.longest)
-        repeats = completing_tokens(canvas, row, slot, sequences, log_probs.shape[1]).scatter_(1, neighbours, True)
+        sequences = repeated_sequences(canvas, bounds.no_repeat_ngram, longest)
+        repeats = completing_tokens(canvas, slot, sequences, log_probs.shape[1]).scatter_(1, neighbours, True)
         others = log_probs.masked_fill(repeats, -math.inf)
         return torch.where(others.amax(dim=1, keepdim=True) > -math.inf, others, log_probs)
 

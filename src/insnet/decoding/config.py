@@ -105,7 +105,7 @@ class Rounds:
     parallel_mass: float = 0.7
     """In parallel mode: fill the likeliest slots that hold this share."""
     rounds: int = 0
-    """Steps after which a text ends (InsNet-uniform: 7); one of known length fills its part in each. 0 sets no limit."""
+    """Steps after which a text ends (InsNet-uniform: 7), each doing its part of a known length; 0 sets no limit."""
 
     def __post_init__(self) -> None:
         _check_kinds(self)

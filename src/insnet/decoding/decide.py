@@ -33,7 +33,7 @@ class Decider:
 
 def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edits:
     """Whether the rows end, which slots are filled, and with what."""
-    is_open = state.canvas.open_slots()[:, : offer.slots.shape[1]]
+    is_open = (offer.slots > -math.inf) & ~state.canvas.closed_after[:, : offer.slots.shape[1]]
     slots, log_stop, log_go = of_open_slots(offer, is_open)
     ending, noise = chooser.ending(state, log_stop), chooser.noise(state)
     if log_stop is None:  # every slot says for itself whether anything goes there
@@ -42,19 +42,22 @@ def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edit
     else:
         chosen = ChosenSlots.of(chooser.slots(state, slots, noise))
     token, log_prob = _tokens(offer, state, chosen, noise, chooser)
-    log_prob = log_prob + slots.gather(1, chosen.slot.clamp_min(0))
-    if chosen.slot.shape[1] > 1:
+    slot = chosen.slot if chosen.is_one_per_row else chosen.slot.clamp_min(0)
+    log_prob = log_prob + slots.gather(1, slot)
+    if not chosen.is_one_per_row:
         token = _together(state, chosen.slot, token, log_prob, noise, chooser)
-    finished = ending.ends | (token == NOTHING).all(dim=1) | ~is_open.any(dim=1)
-    token = token.masked_fill(finished[:, None], NOTHING)
-    asked = torch.zeros_like(log_prob[:, 0])
-    if log_stop is not None and log_go is not None:
-        asked = torch.where(finished, log_stop, log_go).masked_fill(~ending.is_asked, 0.0)
+    is_nothing = token == NOTHING
+    finished = ending.ends | is_nothing.all(dim=1) | ~is_open.any(dim=1)
+    is_nothing = is_nothing | finished[:, None]
+    if log_stop is None or log_go is None:
+        of_ending = torch.zeros_like(log_prob[:, 0])
+    else:
+        of_ending = torch.where(finished, log_stop, log_go).masked_fill(ending.is_forced, 0.0)
     return Edits(
-        slot=chosen.slot.clamp_min(0),
-        token=token,
-        log_prob=log_prob.masked_fill(token == NOTHING, 0.0),
-        stop_log_prob=asked,
+        slot=slot,
+        token=token.masked_fill(is_nothing, NOTHING),
+        log_prob=log_prob.masked_fill(is_nothing, 0.0),
+        stop_log_prob=of_ending,
         finished=finished,
         cut=ending.is_cut,
     ).left_to_right()
@@ -63,9 +66,10 @@ def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edit
 def of_open_slots(offer: Insertions, is_open: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Log-probabilities of open slots (B, S), of stopping and of going on (B,): the mass of closed slots counts as
     stopping."""
-    among_open = offer.slots.masked_fill(~is_open, -math.inf)
+    is_closed = ~is_open
+    among_open = offer.slots.masked_fill(is_closed, -math.inf)
     log_open = among_open.logsumexp(dim=1)
-    slots = (among_open - log_open[:, None]).masked_fill(~is_open, -math.inf)  # a row may have none
+    slots = (among_open - log_open[:, None]).masked_fill(is_closed, -math.inf)  # a row may have none
     if offer.stop is None or offer.go is None:
         return slots, None, None
     log_closed = offer.slots.masked_fill(is_open, -math.inf).logsumexp(dim=1)
@@ -84,9 +88,7 @@ def _tokens(
     return chosen.spread(token, NOTHING), chosen.spread(log_prob, 0.0)
 
 
-def _together(
-    state: State, slot: Tensor, token: Tensor, log_prob: Tensor, noise: Tensor, chooser: Chooser
-) -> Tensor:
+def _together(state: State, slot: Tensor, token: Tensor, log_prob: Tensor, noise: Tensor, chooser: Chooser) -> Tensor:
     """Those of the tokens (B, E) that go in in one step: one of them, or as many as get along."""
     if chooser.config.is_parallel:
         return chooser.settle(state, slot, token, log_prob)

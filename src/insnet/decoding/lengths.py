@@ -38,8 +38,12 @@ def planned(family: Generator, state: State, config: GenerationConfig, lexicon: 
         quantile = noise
     is_below = log_probs.double().exp().cumsum(dim=1) < quantile[:, None]
     count = is_below.sum(dim=1).clamp_max(log_probs.shape[1] - 1)
-    known = state.limits.insertions
-    return replace(state, limits=with_length(state.limits, torch.where(known == FREE, count, known)))
+    known, own = state.limits, with_length(state.limits, count)
+    is_free = known.insertions == FREE
+    insertions = torch.where(is_free, own.insertions, known.insertions)
+    return replace(
+        state, limits=replace(known, insertions=insertions, slack=torch.where(is_free, own.slack, known.slack))
+    )
 
 
 def _within_bounds(log_probs: Tensor, state: State, lexicon: Lexicon) -> Tensor:

@@ -94,7 +94,7 @@ def _check(request: Request, tokens: int) -> None:
         raise ValueError(f"{blanks} blanks cannot be filled with max_tokens {bounds.max_tokens}; raise it")
     if bounds.min_words - words > bounds.max_tokens:
         raise ValueError(
-            f"{bounds.min_words} words cannot be reached with max_tokens {bounds.max_tokens}: each makes one word at most"
+            f"{bounds.min_words} words cannot be reached with max_tokens {bounds.max_tokens}: a token makes one at most"
         )
     for banned in request.banned:
         if whole_word_pattern(banned, ignore_case=True).search(" ".join(request.phrases())):

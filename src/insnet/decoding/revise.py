@@ -16,10 +16,9 @@ from torch import Tensor
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.decide import Decider
 from insnet.decoding.job import Job
-from insnet.decoding.lengths import with_length
 from insnet.decoding.prompt import prompt_of_texts
 from insnet.decoding.rerank import Given, likelihoods, token_log_probs
-from insnet.decoding.trace import Replay
+from insnet.decoding.trace import TraceStep
 from insnet.decoding.write import Scribe, Written, seed_of_request
 from insnet.families.generator import Generator, State
 from insnet.families.offers import Offer
@@ -213,16 +212,20 @@ def _rewritten(
     """The texts without the tokens at some places, and as many written anew."""
     prompt = scribe.prompt([text.request for text in texts], seeds, config)
     prompt = prompt_of_texts(prompt, [text.end().tokens for text in texts])
-    limits = with_length(prompt.limits, prompt.limits.insertions.new_tensor([len(places) for places in gone]))
-    inserted = limits.max_tokens.new_tensor([text.inserted for text in texts])
-    # What is removed counts as -1 insertion each, so the text is complete again at 0.
-    limits = replace(limits, insertions=torch.zeros_like(inserted), max_tokens=limits.max_tokens - inserted)
+    inserted = prompt.limits.max_tokens.new_tensor([text.inserted for text in texts])
+    none = torch.zeros_like(inserted)  # what is removed counts as -1 insertion each: the text is complete again at 0
+    limits = replace(prompt.limits, insertions=none, slack=none, max_tokens=prompt.limits.max_tokens - inserted)
     flags = torch.zeros_like(prompt.canvas.closed_after)
     for row, places in enumerate(gone):
         flags[row, [place + 1 for place in places]] = True  # <bos> stands first
     decide = Rewriting(flags, scribe.decider(config))
     new = scribe.carry_out(replace(prompt, limits=limits), [text.request for text in texts], decide)
     return [
-        replace(again, steps=(*text.steps[:-1], *again.steps), start=text.start)
+        replace(again, steps=(*text.steps[:-1], *again.steps[:-1], _end_of(text, again)), start=text.start)
         for text, again in zip(texts, new, strict=True)
     ]
+
+
+def _end_of(text: Written, again: Written) -> TraceStep:
+    """The last step of a text that was written anew: one that was cut off stays so."""
+    return replace(again.steps[-1], is_cut=again.steps[-1].is_cut or text.steps[-1].is_cut)

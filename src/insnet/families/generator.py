@@ -17,7 +17,8 @@ from insnet.families.offers import Offer
 from insnet.insertion.canvas import INSERTED, Canvas, Edits
 from insnet.insertion.constraints import ABSENT, Limits
 from insnet.insertion.order import Sentence
-from insnet.layers.transformer import Block, TransformerShape
+from insnet.layers.shape import TransformerShape
+from insnet.layers.transformer import Block
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS
 
@@ -40,7 +41,6 @@ class Traits:
     """A text is written from another one, as in translation."""
     likelihood: Literal["exact", "bound", "none"] = "none"
     """What `log_likelihood` computes: `bound` is one from below, from one sampled order."""
-
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,10 @@ from insnet.insertion.concurrency import (
     row_before_round,
     sort_by_round,
 )
-from insnet.insertion.offsets import offsets_of_order, offsets_of_slots, ranks_of_order
+from insnet.insertion.offsets import offsets_of_slots, ranks_of_order
 from insnet.insertion.order import draw_orders, log_order_count, position_of_step_in
 from insnet.insertion.trajectory import is_slot_after_step, neighbours_of_step, right_neighbour_after_step
-from insnet.layers.reader import Memory
+from insnet.layers.cache import Memory
 from insnet.text.batching import TokenBatch
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ class RowLosses:
 class Canvases:
     """What slots can look at: all tokens, and where they stand on the canvas after each step."""
 
-    memory: Memory
+    memory: list[Memory]
+    """What each of their blocks looks at."""
     rank: Tensor
     """(B, T, T) of token j after step t, as [t, j]."""
 
@@ -250,12 +251,6 @@ class OnePass:
         target = token_of_step.roll(-1, dims=1)
         return self.model.token_head.nats(vectors, self.model.embedding.weight, target, label_smoothing)
 
-    def _canvases(self, encoded: Tensor, order: Tensor) -> Canvases | None:
-        """What slots look at, if they look. Never compiled: Triton cannot sum up numbers of 16 bits."""
-        if not self.model.config.slot_layers:
-            return None
-        return Canvases(self.model.reader.memory(encoded), ranks_of_order(order))
-
     def _read(self, slots: Tensor, canvases: Canvases | None, step: Tensor, left: Tensor) -> Tensor:
         """Slots (B, Q, D) of the canvas after `step` (B, Q), right of the tokens of the steps `left` (B, Q), once they
         have looked at it."""
@@ -298,10 +293,12 @@ class OnePass:
     def _encode(self, batch: TokenBatch, order: Tensor, order_number: Tensor) -> Encoded:
         """A batch in insertion order, which rounds, if there are any, must be sorted by."""
         token_of_step = batch.tokens.gather(1, order)
-        encoded = self.model.encoder(self.model.embed(token_of_step, order_number), offsets_of_order(order))
+        rank = ranks_of_order(order)  # never compiled: Triton cannot sum up numbers of 16 bits
+        encoded = self.model.encoder(self.model.embed(token_of_step, order_number), rank)
         remaining = batch.lengths[:, None] - 1 - torch.arange(order.shape[1], device=order.device)
         last = self.model.with_count(encoded, remaining)
-        return Encoded(token_of_step, encoded, last, self._canvases(encoded, order))
+        canvases = Canvases(self.model.reader.memory(encoded), rank) if self.model.config.slot_layers else None
+        return Encoded(token_of_step, encoded, last, canvases)
 
 
 def _figures_of_rounds(rows: RowLosses, merges: Tensor) -> dict[str, LossTerm]:
