@@ -25,7 +25,7 @@ from insnet.families.generator import Generator, LossContext
 from insnet.families.quantize import SCALE_SUFFIX, restored
 from insnet.families.storage import MODEL_TYPE, read_weights
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import BOS, EOS, PAD
+from insnet.text.specials import BOS, EOS, PAD
 
 _COMPANIONS = ("tokenizer.json", "tokenizer_config.json", "generation_config.json", "README.md", "card.json")
 

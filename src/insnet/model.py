@@ -23,7 +23,7 @@ from insnet.insertion.constraints import Lexicon
 from insnet.randomness import mix
 from insnet.text.batching import TokenBatch
 from insnet.text.spellings import same_letters
-from insnet.text.tokenizer import UNK, Tokenizer
+from insnet.text.tokenizer import Tokenizer, load_tokenizer
 
 GENERATION_FILE = "generation_config.json"
 _SCORE_NOISE = 403
@@ -157,7 +157,7 @@ class Model:
         batch = TokenBatch.of([ids] * copies, starts_word=starts_word, seeds=seeds).to(self.device)
         with torch.no_grad():
             log_prob = float(self.family.log_likelihood(batch).double().mean())
-        unknown = sum(token == UNK for token in ids)
+        unknown = sum(token == self.tokenizer.specials.unk for token in ids)
         return Score(text, log_prob, len(ids), -log_prob / len(ids), is_exact, unknown)
 
     def job(self, **options: Any) -> Job:
@@ -292,4 +292,4 @@ def load_folder(folder: Path, device: str = "auto") -> Model:
         raise ValueError("device is 'cuda', but this machine has no usable GPU; use cpu or auto")
     path = folder / GENERATION_FILE
     generation = GenerationConfig.of(read_json_object(path) if path.is_file() else {})
-    return Model(load_model(folder, place), Tokenizer.load(folder), generation, folder)
+    return Model(load_model(folder, place), load_tokenizer(folder), generation, folder)

@@ -12,7 +12,7 @@ from insnet.decoding.request import Request
 from insnet.families.generator import Prompt
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.offsets import offsets_of_order
-from insnet.text.tokenizer import BOS, EOS, SEP
+from insnet.text.specials import BOS, EOS, SEP
 
 ATOL = 1e-9
 

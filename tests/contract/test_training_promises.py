@@ -10,7 +10,7 @@ from insnet.decoding.request import Request
 from insnet.families import FAMILIES
 from insnet.families.generator import LossContext
 from insnet.insertion.canvas import INSERTED, Canvas
-from insnet.text.tokenizer import BOS, EOS
+from insnet.text.specials import BOS, EOS
 
 ATOL = 1e-9
 

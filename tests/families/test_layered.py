@@ -16,7 +16,7 @@ from insnet.decoding.request import Request
 from insnet.families.generator import LossContext, Prompt
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.concurrency import sort_by_layer
-from insnet.text.tokenizer import BOS, EOS
+from insnet.text.specials import BOS, EOS
 
 ATOL = 1e-9
 SWITCHES = [

@@ -6,8 +6,9 @@ import torch
 
 from insnet.text.batching import Batches, BatchingConfig, TokenBatch
 from insnet.text.given import GivenPolicy
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
 from insnet.text.shards import TokenShards, write_shards
-from insnet.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerConfig
+from insnet.text.specials import BOS, EOS, PAD, UNK
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,7 @@ def corpus(tmp_path_factory):
     rng = np.random.default_rng(3)
     words = ["".join(rng.choice(list("abcdefgh"), size=rng.integers(1, 8))) for _ in range(90)]
     lines = [" ".join([f"s{n}", *rng.choice(words, size=rng.integers(0, 30))]) + "." * (n % 2) for n in range(200)]
-    tokenizer = Tokenizer.learn(lines, TokenizerConfig("bpe", 320, lower_case=False))
+    tokenizer = MarkedTokenizer.learn(lines, TokenizerConfig("bpe", 320, lower_case=False))
 
     def flag(lines):
         return [[len(group) > 1 for group in tokenizer.words(tokenizer.encode(line))] for line in lines]

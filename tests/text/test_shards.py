@@ -6,8 +6,8 @@ import pytest
 
 from insnet.text import shards as shards_module
 from insnet.text.keywords import flagger
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
 from insnet.text.shards import TokenShards, write_shards
-from insnet.text.tokenizer import Tokenizer, TokenizerConfig
 
 LINES = [
     "A quick test of the zebra, (really).",
@@ -17,7 +17,7 @@ LINES = [
     "short",
     "One more line; the last of them.",
 ] * 3
-BPE = Tokenizer.learn(LINES, TokenizerConfig("bpe", 300, lower_case=False))
+BPE = MarkedTokenizer.learn(LINES, TokenizerConfig("bpe", 300, lower_case=False))
 
 
 def flag_long_words(lines):
@@ -133,7 +133,7 @@ def test_the_tokenizer_is_checked(tmp_path):
     stored = TokenShards(tmp_path / "x")
     stored.check(BPE)
     with pytest.raises(ValueError, match="another tokenizer"):
-        stored.check(Tokenizer.learn(LINES, TokenizerConfig("bpe", 300, lower_case=True)))
+        stored.check(MarkedTokenizer.learn(LINES, TokenizerConfig("bpe", 300, lower_case=True)))
 
 
 @pytest.mark.parametrize("name", ["tokens-00001.npy", "offsets-00000.npy", "flags-00002.npy", "lengths.npy"])
@@ -180,7 +180,7 @@ def test_shards_reach_another_process_as_a_path(tmp_path):
 
 def test_a_large_vocabulary_is_stored_in_32_bits(tmp_path):
     words = [f"w{number}" for number in range(66_000)]
-    tokenizer = Tokenizer.learn([" ".join(words)], TokenizerConfig("word", 70_000, lower_case=False))
+    tokenizer = MarkedTokenizer.learn([" ".join(words)], TokenizerConfig("word", 70_000, lower_case=False))
     write_shards(tmp_path / "x", words[-3:], tokenizer, flag_keywords=None, max_tokens=5)
     stored = TokenShards(tmp_path / "x")
     assert [tokenizer.decode(stored.tokens(index)) for index in range(3)] == words[-3:]

@@ -11,7 +11,7 @@ from insnet.families import FAMILIES
 from insnet.families.generator import LossContext
 from insnet.layers.heads import TokenHead
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS, UNK
+from insnet.text.specials import SPECIALS, UNK
 from insnet.training.devices import make_accelerator
 from insnet.training.objective import ObjectiveConfig
 from insnet.training.recipe import TrainConfig

@@ -17,7 +17,7 @@ from insnet.families.generator import Generator, LossContext, sentence_of_batch
 from insnet.families.insnet import InsNet
 from insnet.insertion.order import position_of_step
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS
+from insnet.text.specials import SPECIALS
 
 RIVALS = ("insnet", "autoregressive")
 

@@ -10,8 +10,9 @@ from torch import Tensor
 from insnet.families.generator import Prompt
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.constraints import ABSENT, Constraints, Lexicon
+from insnet.text.specials import BOS, EOS, UNK
 from insnet.text.spellings import spellings
-from insnet.text.tokenizer import BOS, EOS, UNK, Tokenizer
+from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import Literal, contains_in_order, whole_word_pattern
 
 BLANK = "___"

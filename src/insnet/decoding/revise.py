@@ -24,7 +24,7 @@ from insnet.families.generator import Prompt
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.constraints import ABSENT, Lexicon
 from insnet.randomness import mix
-from insnet.text.tokenizer import BOS, EOS
+from insnet.text.specials import BOS, EOS
 
 _REVISION_NOISE = 701
 _READINGS = 4  # of a text to judge its words, each without every fourth of them

@@ -27,7 +27,7 @@ from insnet.layers.cache import KeyValueCache, entries_for
 from insnet.layers.heads import TokenHead
 from insnet.layers.transformer import Append, RotaryTransformer, initialise
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import BOS, EOS, SEP, SPECIALS, UNK
+from insnet.text.specials import BOS, EOS, SEP, SPECIALS, UNK
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from insnet.insertion.constraints import ABSENT, Constraints
 from insnet.insertion.order import Sentence
 from insnet.layers.transformer import Block, TransformerShape
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS
+from insnet.text.specials import SPECIALS
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from insnet.layers.reader import SlotReader
 from insnet.layers.slots import SlotComposer, SlotQueries
 from insnet.layers.transformer import Append, OffsetTransformer, initialise
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS, UNK
+from insnet.text.specials import SPECIALS, UNK
 
 _NEVER = -1e4  # the log-probability of what a model that was told its length does not do; finite, so that it prints
 

@@ -17,7 +17,7 @@ from insnet import randomness
 from insnet.text.given import GivenPolicy
 from insnet.text.plan import BatchPlan, Bucket, Visits, in_buckets, visit_rates
 from insnet.text.shards import TokenShards
-from insnet.text.tokenizer import BOS, EOS, PAD
+from insnet.text.specials import BOS, EOS, PAD
 
 _SENTENCE = 201  # the stream of noise that rows' seeds are drawn from
 _BOUNDARIES = 2  # <bos> and <eos>

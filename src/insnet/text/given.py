@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from insnet import randomness
-from insnet.text.tokenizer import UNK
+from insnet.text.specials import UNK
 
 # What a row's noise is drawn for: each purpose has its own stream.
 _MODE, _HOW_MANY, _WHICH, _UNKNOWN = 101, 102, 103, 104

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from insnet.families import FAMILIES
 from insnet.text.given import GivenPolicy
-from insnet.text.tokenizer import TokenizerConfig
+from insnet.text.marked import TokenizerConfig
 from insnet.training.objective import ObjectiveConfig
 from insnet.training.optimizer import OptimizerName
 from insnet.training.tables import from_table, parse_override, refuse_unknown, toml_text
