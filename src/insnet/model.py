@@ -154,10 +154,11 @@ class Model:
         copies = 1 if is_exact else orders
         seeds = [int(mix(_SCORE_NOISE, seed, number)) for number in range(copies)]
         starts_word = self.scribe.lexicon.starts_word.cpu()
-        batch = TokenBatch.of([ids] * copies, starts_word=starts_word, seeds=seeds).to(self.device)
+        specials = self.tokenizer.specials
+        batch = TokenBatch.of([ids] * copies, starts_word=starts_word, seeds=seeds, specials=specials)
         with torch.no_grad():
-            log_prob = float(self.family.log_likelihood(batch).double().mean())
-        unknown = sum(token == self.tokenizer.specials.unk for token in ids)
+            log_prob = float(self.family.log_likelihood(batch.to(self.device)).double().mean())
+        unknown = sum(token == specials.unk for token in ids)
         return Score(text, log_prob, len(ids), -log_prob / len(ids), is_exact, unknown)
 
     def job(self, **options: Any) -> Job:

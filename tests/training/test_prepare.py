@@ -128,7 +128,7 @@ def test_many_lines_are_flagged_by_several_processes_alike(recipe, monkeypatch):
     monkeypatch.setattr(module.os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
     pooled_data = replace(data, prepared=data.prepared + "2")
     pooled, _ = prepared_lines(replace(recipe, data=pooled_data))
-    flags = [[shards.keyword_flags(row).tolist() for row in range(50)] for shards in (alone.train, pooled.train)]
+    flags = [[shards.importance(row).tolist() for row in range(50)] for shards in (alone.train, pooled.train)]
     assert flags[0] == flags[1] and any(map(any, flags[0]))
 
 

@@ -17,7 +17,7 @@ from insnet.files import read_json_object, write_atomically
 from insnet.text.corpus import find_split, read_lines
 from insnet.text.keywords import KeywordFlagger, flagger
 from insnet.text.marked import MarkedTokenizer
-from insnet.text.shards import FlagKeywords, TokenShards, write_shards
+from insnet.text.shards import Importance, TokenShards, write_shards
 from insnet.text.tokenizer import Tokenizer, load_tokenizer
 from insnet.training.recipe import DataConfig, Recipe
 
@@ -139,12 +139,12 @@ def _is_described(tokenizer: Tokenizer, recipe: Recipe) -> bool:
 def _write_split(
     folder: Path, files: dict[str, Path], split: str, config: DataConfig, tokenizer: Tokenizer, say: Say
 ) -> None:
-    with _flag_keywords(config, files["train"]) as flag_keywords:
+    with _flag_keywords(config, files["train"]) as importance:
         write_shards(
             folder,
             read_lines(files[split]),
             tokenizer,
-            flag_keywords=flag_keywords,
+            importance=importance,
             max_tokens=config.max_tokens,
             on_progress=_progress(split, say),
         )
@@ -166,7 +166,7 @@ def _progress(split: str, say: Say) -> Callable[[int], None]:
 
 
 @contextmanager
-def _flag_keywords(config: DataConfig, train: Path) -> Iterator[FlagKeywords | None]:
+def _flag_keywords(config: DataConfig, train: Path) -> Iterator[Importance | None]:
     """What marks keyword candidates; YAKE takes milliseconds a line, so that a large corpus goes to all cores."""
     if config.keyword_method == "none":
         yield None
