@@ -23,7 +23,7 @@ from insnet.insertion.constraints import Lexicon
 from insnet.randomness import mix
 from insnet.text.batching import TokenBatch
 from insnet.text.spellings import same_letters
-from insnet.text.tokenizer import UNK, Tokenizer
+from insnet.text.tokenizer import Tokenizer, load_tokenizer
 
 GENERATION_FILE = "generation_config.json"
 _SCORE_NOISE = 403
@@ -154,10 +154,11 @@ class Model:
         copies = 1 if is_exact else orders
         seeds = [int(mix(_SCORE_NOISE, seed, number)) for number in range(copies)]
         starts_word = self.scribe.lexicon.starts_word.cpu()
-        batch = TokenBatch.of([ids] * copies, starts_word=starts_word, seeds=seeds).to(self.device)
+        specials = self.tokenizer.specials
+        batch = TokenBatch.of([ids] * copies, starts_word=starts_word, seeds=seeds, specials=specials)
         with torch.no_grad():
-            log_prob = float(self.family.log_likelihood(batch).total.double().mean())
-        unknown = sum(token == UNK for token in ids)
+            log_prob = float(self.family.log_likelihood(batch.to(self.device)).total.double().mean())
+        unknown = sum(token == specials.unk for token in ids)
         return Score(text, log_prob, len(ids), -log_prob / len(ids), is_exact, unknown)
 
     def job(self, **options: Any) -> Job:
@@ -297,4 +298,4 @@ def load_folder(folder: Path, device: str = "auto") -> Model:
         raise ValueError("device is 'cuda', but this machine has no usable GPU; use cpu or auto")
     path = folder / GENERATION_FILE
     generation = GenerationConfig.of(read_json_object(path) if path.is_file() else {})
-    return Model(load_model(folder, place), Tokenizer.load(folder), generation, folder)
+    return Model(load_model(folder, place), load_tokenizer(folder), generation, folder)

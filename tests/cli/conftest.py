@@ -12,7 +12,7 @@ import torch
 
 from insnet.families import FAMILIES
 from insnet.families.storage import save_model
-from insnet.text.tokenizer import Tokenizer, TokenizerConfig
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
 from insnet.tour import sentences
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -34,7 +34,7 @@ class Ended:
 def model_folder(tmp_path_factory) -> Path:
     """An InsNet with random weights: what it writes is nonsense, what it promises holds all the same."""
     folder = tmp_path_factory.mktemp("models") / "tiny"
-    tokenizer = Tokenizer.learn(sentences(300, 0), TokenizerConfig("bpe", 500, lower_case=False))
+    tokenizer = MarkedTokenizer.learn(sentences(300, 0), TokenizerConfig("bpe", 500, lower_case=False))
     torch.manual_seed(0)
     kind = FAMILIES["insnet"]
     save_model(folder, kind(kind.Config(vocabulary_size=tokenizer.size, width=16, layers=1, heads=2)))

@@ -11,7 +11,7 @@ from small_models import LINES, batch_of, edits_of, offers, order_of, plays_of, 
 from insnet.decoding.request import Request
 from insnet.families import FAMILIES
 from insnet.insertion.canvas import INSERTED, Canvas
-from insnet.text.tokenizer import BOS, EOS
+from insnet.text.specials import BOS, EOS
 
 ATOL = 1e-9
 

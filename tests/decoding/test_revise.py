@@ -198,7 +198,7 @@ def test_a_revision_is_kept_where_it_is_likelier_and_accepted(model):
 
 
 def test_a_text_that_was_cut_off_stays_so_when_it_is_revised(model):
-    options = {"top_k": 0, "revise": 2, "revise_share": 0.6, "max_tokens": 6, "stopping": "sampled"}
+    options = {"top_k": 0, "revise": 2, "revise_share": 0.3, "min_words": 1, "max_tokens": 6, "stopping": "threshold"}
     results = model.generate_batch(LISTS * 3, seed=1, **options)
     cut = [result for result in results if not result.finished]
     assert any(step["delete"] for result in cut for step in result.trace)

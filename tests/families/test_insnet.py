@@ -26,7 +26,7 @@ from insnet.families.generator import Prompt
 from insnet.families.insnet_config import InsNetConfig
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.offsets import offsets_of_order
-from insnet.text.tokenizer import BOS, EOS, SPECIALS, UNK
+from insnet.text.specials import BOS, EOS, SPECIALS, UNK
 
 ATOL = 1e-9
 

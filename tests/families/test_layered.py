@@ -19,7 +19,7 @@ from insnet.families.insnet_objective import Plan
 from insnet.families.losses import learned_nats
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.concurrency import sort_by_round
-from insnet.text.tokenizer import BOS, EOS
+from insnet.text.specials import BOS, EOS
 
 ATOL = 1e-9
 SWITCHES = [

@@ -10,7 +10,7 @@ import insnet
 from insnet.families.quantize import SCALE_SUFFIX
 from insnet.families.storage import load_model, read_weights
 from insnet.shelf import pack
-from insnet.text.tokenizer import Tokenizer
+from insnet.text.tokenizer import load_tokenizer
 from insnet.training.events import Evaluated, Notice, Started
 from insnet.training.finetune import _updates, finetune
 from insnet.training.metrics import read_metrics
@@ -37,7 +37,7 @@ def test_a_model_is_tuned_to_ones_own_text(model_folder, own_text, tmp_path):
     valid = [line["valid_loss"] for line in read_metrics(tmp_path / "tuned") if "valid_loss" in line]
     assert summary.best_loss == min(valid) < valid[0]
     assert load_model(tmp_path / "tuned", "cpu").config == load_model(model_folder, "cpu").config
-    assert Tokenizer.load(tmp_path / "tuned").fingerprint == Tokenizer.load(model_folder).fingerprint
+    assert load_tokenizer(tmp_path / "tuned").fingerprint == load_tokenizer(model_folder).fingerprint
     words = (tmp_path / "tuned" / ".text" / "train.txt").read_text().split()
     share = f"{words.count('zebra') / len(words):.1%} of the words are unknown"
     assert sum(event.text.startswith(share) for event in told if isinstance(event, Notice)) == 1

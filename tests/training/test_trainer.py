@@ -11,7 +11,7 @@ import torch
 from insnet.families import FAMILIES
 from insnet.families.losses import LossTerm
 from insnet.families.storage import load_model
-from insnet.text.tokenizer import Tokenizer
+from insnet.text.tokenizer import load_tokenizer
 from insnet.training.checkpoint import newest_checkpoint
 from insnet.training.events import Ended, Evaluated, Notice, Saved, Started, Updated, console, text_of_event
 from insnet.training.metrics import read_metrics
@@ -60,7 +60,7 @@ def test_every_family_learns_and_leaves_a_model_folder(recipe_path, tmp_path, fa
     assert summary.tokens == lines[-1]["tokens"] > 0
     shares = [learning_rate_share(update, warmup=3, total=60) for update in range(60)]
     assert [line["learning_rate"] for line in lines] == [0.02 * share for share in shares]
-    model, tokenizer = load_model(tmp_path / "run", "cpu"), Tokenizer.load(tmp_path / "run")
+    model, tokenizer = load_model(tmp_path / "run", "cpu"), load_tokenizer(tmp_path / "run")
     assert model.config.vocabulary_size == tokenizer.size
     assert json.loads((tmp_path / "run" / "generation_config.json").read_text()) == {"top_k": 3}
     assert load_recipe(tmp_path / "run" / "recipe.toml").to_toml() == recipe.to_toml()

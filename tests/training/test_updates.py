@@ -12,7 +12,7 @@ from insnet.families import FAMILIES
 from insnet.families.insnet_config import InsNetObjective
 from insnet.layers.heads import TokenHead
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS, UNK
+from insnet.text.specials import SPECIALS, UNK
 from insnet.training.devices import make_accelerator
 from insnet.training.recipe import TrainConfig
 from insnet.training.updates import SummedLosses, compute_gradients, evaluate

@@ -18,7 +18,7 @@ from insnet.decoding.loop import decode
 from insnet.families.generator import Generator, Prompt
 from insnet.insertion.canvas import INSERTED, Canvas, apply
 from insnet.insertion.constraints import Constraints, Lexicon
-from insnet.text.tokenizer import BOS, EOS, SPECIALS
+from insnet.text.specials import BOS, EOS, SPECIALS
 
 _MANY_WORDS = 1 << 30
 

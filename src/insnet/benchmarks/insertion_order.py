@@ -19,8 +19,9 @@ from insnet.decoding.request import Request, required_words
 from insnet.decoding.write import Written
 from insnet.evaluate import Task
 from insnet.model import Model
+from insnet.text.specials import EOS
 from insnet.text.stop_words import is_stop_word
-from insnet.text.tokenizer import EOS, Tokenizer
+from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import MARK, split
 
 _TENTHS = 10

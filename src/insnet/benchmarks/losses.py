@@ -13,7 +13,7 @@ from insnet.families.insnet_config import InsNetObjective
 from insnet.families.quantize import quantized, restored
 from insnet.families.storage import load_model
 from insnet.text.batching import Batches, BatchingConfig
-from insnet.text.tokenizer import Tokenizer
+from insnet.text.tokenizer import load_tokenizer
 from insnet.training.devices import make_accelerator
 from insnet.training.prepare import load_prepared
 from insnet.training.recipe import Recipe, load_recipe
@@ -55,7 +55,7 @@ def measure(
     """
     folder = Path(folder)
     recipe = recipe or load_recipe(folder / RECIPE_FILE)
-    if Tokenizer.load(folder).fingerprint != load_prepared(recipe).tokenizer.fingerprint:
+    if load_tokenizer(folder).fingerprint != load_prepared(recipe).tokenizer.fingerprint:
         raise ValueError(
             f"{recipe.data.prepared} was prepared with another tokenizer than {folder} has: prepare it again"
         )

@@ -18,7 +18,7 @@ from insnet.families.insnet import InsNet
 from insnet.families.insnet_config import InsNetObjective
 from insnet.families.losses import FamilyObjective, LossContext, learned_nats
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS
+from insnet.text.specials import SPECIALS
 
 RIVALS = ("insnet", "autoregressive")
 

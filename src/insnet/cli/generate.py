@@ -31,7 +31,11 @@ def generate(
     mode: options.ModeOption = None,
     input_file: Annotated[
         Path | None,
-        typer.Option("--input", metavar="FILE", help="One keyword list a line, parted by tabs or else by spaces."),
+        typer.Option(
+            "--input",
+            metavar="FILE",
+            help="One keyword list per line, parted by tabs or else by spaces; a blank line stays blank.",
+        ),
     ] = None,
     output_file: Annotated[
         Path | None,

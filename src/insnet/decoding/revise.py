@@ -211,7 +211,7 @@ def _rewritten(
 ) -> list[Written]:
     """The texts without the tokens at some places, and as many written anew."""
     prompt = scribe.prompt([text.request for text in texts], seeds, config)
-    prompt = prompt_of_texts(prompt, [text.end().tokens for text in texts])
+    prompt = prompt_of_texts(prompt, [text.end().tokens for text in texts], scribe.tokenizer.specials)
     inserted = prompt.limits.max_tokens.new_tensor([text.inserted for text in texts])
     none = torch.zeros_like(inserted)  # what is removed counts as -1 insertion each: the text is complete again at 0
     limits = replace(prompt.limits, insertions=none, slack=none, max_tokens=prompt.limits.max_tokens - inserted)

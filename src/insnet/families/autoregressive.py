@@ -19,7 +19,7 @@ from insnet.layers.cache import Append, KeyValueCache, entries_for
 from insnet.layers.heads import TokenHead
 from insnet.layers.transformer import RotaryTransformer, initialise
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import BOS, EOS, SEP, SPECIALS, UNK
+from insnet.text.specials import BOS, EOS, SEP, SPECIALS, UNK
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from insnet.insertion.order import Sentence
 from insnet.layers.shape import TransformerShape
 from insnet.layers.transformer import Block
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS
+from insnet.text.specials import SPECIALS
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from insnet.layers.reader import SlotReader
 from insnet.layers.slots import SlotComposer
 from insnet.layers.transformer import OffsetTransformer, initialise
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS, UNK
+from insnet.text.specials import SPECIALS, UNK
 
 
 @dataclass(frozen=True)

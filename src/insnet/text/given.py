@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from insnet import randomness
-from insnet.text.tokenizer import UNK
+from insnet.text.specials import UNK
 
 # What a row's noise is drawn for: each purpose has its own stream.
 _MODE, _HOW_MANY, _WHICH, _UNKNOWN = 101, 102, 103, 104
@@ -67,12 +67,12 @@ class GivenPolicy:
         given_words = is_word & (rank < wanted[:, None])
         return given_words.gather(1, word_at) & inside
 
-    def hide(self, tokens: Tensor, given: Tensor, seeds: Tensor) -> Tensor:
-        """(B, L) The tokens, some given ones shown as <unk>; `given` must leave out <bos> and <eos>."""
+    def hide(self, tokens: Tensor, given: Tensor, seeds: Tensor, unk: int = UNK) -> Tensor:
+        """(B, L) The tokens, some given ones shown as `unk`; `given` must leave out <bos> and <eos>."""
         if self.unknown == 0:
             return tokens
         noise = randomness.uniform(seeds[:, None], _UNKNOWN, torch.arange(tokens.shape[1]))
-        return tokens.masked_fill(given & (noise < self.unknown), UNK)
+        return tokens.masked_fill(given & (noise < self.unknown), unk)
 
     def _draws_fraction(self, seeds: Tensor) -> Tensor:
         mode = randomness.uniform(seeds, _MODE)

@@ -90,6 +90,11 @@ def render(parts: Sequence[str | Literal]) -> str:
     return "".join(printed)
 
 
+def touches(character: str) -> bool:
+    """Whether a character that stands directly beside a word becomes part of it: letters, digits, - and '."""
+    return re.match(_TOUCHING, character) is not None
+
+
 def whole_word_pattern(phrase: str, *, ignore_case: bool = False, in_ascii: bool = False) -> re.Pattern[str]:
     """What finds a phrase where no letter, digit, hyphen or apostrophe touches it; its inner spaces may be any. The one
     for texts `in_ascii` is made faster."""

@@ -7,8 +7,9 @@ from insnet.families.storage import load_model
 from insnet.files import write_atomically
 from insnet.text.batching import Batches, BatchingConfig
 from insnet.text.corpus import read_lines
+from insnet.text.marked import MarkedTokenizer
 from insnet.text.shards import TokenShards
-from insnet.text.tokenizer import Tokenizer
+from insnet.text.tokenizer import Tokenizer, load_tokenizer
 from insnet.training.devices import make_accelerator
 from insnet.training.events import Evaluated, Listener, Notice, console
 from insnet.training.prepare import Prepared, prepare
@@ -50,7 +51,7 @@ def finetune(
     """
     model_folder, output = Path(model_folder), Path(output)
     tell = on_event or console()
-    tokenizer = Tokenizer.load(model_folder)
+    tokenizer = load_tokenizer(model_folder)
     text_folder = output / _TEXT_FOLDER
     original = load_recipe(model_folder / RECIPE_FILE, [f"train.device={device}"])
     recipe = _recipe_for(original, tokenizer, text_folder)
@@ -88,7 +89,8 @@ def _recipe_for(original: Recipe, tokenizer: Tokenizer, folder: Path) -> Recipe:
         patience=3,
         device=original.train.device,
     )
-    return replace(original, data=data, tokenizer=tokenizer.config, train=config)
+    learned = tokenizer.config if isinstance(tokenizer, MarkedTokenizer) else original.tokenizer
+    return replace(original, data=data, tokenizer=learned, train=config)
 
 
 def _split(text_file: Path, folder: Path) -> None:

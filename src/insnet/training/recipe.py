@@ -17,7 +17,7 @@ from typing import Any, Literal
 from insnet.families import FAMILIES
 from insnet.families.losses import FamilyObjective
 from insnet.text.given import GivenPolicy
-from insnet.text.tokenizer import TokenizerConfig
+from insnet.text.marked import TokenizerConfig
 from insnet.training.optimizer import OptimizerName
 from insnet.training.tables import from_table, parse_override, refuse_unknown, toml_text
 

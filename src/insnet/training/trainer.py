@@ -21,7 +21,7 @@ from insnet.families import FAMILIES
 from insnet.families.generator import Generator
 from insnet.families.storage import load_shared_weights
 from insnet.text.batching import Batches, BatchingConfig, TokenBatch
-from insnet.text.tokenizer import Tokenizer
+from insnet.text.tokenizer import load_tokenizer
 from insnet.training.average import WeightAverage
 from insnet.training.checkpoint import Progress, load_checkpoint, read_progress, save_checkpoint
 from insnet.training.devices import make_accelerator, stop_requests
@@ -330,7 +330,7 @@ class _Trainer:
 def _prepared(recipe: Recipe, accelerator: Any, start_from: str | Path | None, tell: Listener) -> Prepared:
     """The data: made by the first process where the text is here, and read by all."""
     if accelerator.is_main_process and not is_prepared(recipe):
-        tokenizer = Tokenizer.load(start_from) if start_from is not None else None
+        tokenizer = load_tokenizer(start_from) if start_from is not None else None
         prepare(recipe, tokenizer=tokenizer, say=lambda text: tell(Notice(text)))
     accelerator.wait_for_everyone()
     return load_prepared(recipe)
@@ -342,7 +342,7 @@ def _new_model(recipe: Recipe, prepared: Prepared, start_from: str | Path | None
     config = recipe.model.for_vocabulary(prepared.tokenizer.size)
     model: Generator = FAMILIES[recipe.model.family](config)
     if start_from is not None:
-        if Tokenizer.load(start_from).fingerprint != prepared.tokenizer.fingerprint:
+        if load_tokenizer(start_from).fingerprint != prepared.tokenizer.fingerprint:
             raise ValueError(f"the data was prepared with another tokenizer than {start_from} has: prepare it again")
         new, left_behind = load_shared_weights(model, Path(start_from), recipe.train.fresh)
         for what, parts in (("new", new), ("left behind", left_behind)):
