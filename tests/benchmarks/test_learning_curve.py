@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from insnet.benchmarks.learning_curve import (
+from benchmarks.learning_curve import (
     draw,
     draw_together,
     in_windows,

@@ -5,12 +5,12 @@ import json
 import pytest
 from small_models import LINES, small_model
 
-from insnet.benchmarks.other_results import OtherFigure, check_comparable, with_other_figures
-from insnet.benchmarks.parallel_speed import ParallelSpeedConfig, measure
-from insnet.evaluate import Task
+from benchmarks.other_results import OtherFigure, check_comparable, with_other_figures
+from benchmarks.parallel_speed import ParallelSpeedConfig, measure
+from insnet.evaluation.task import Task
 
 THERE = {
-    "command": "insnet benchmark parallel-speed",
+    "command": "python -m benchmarks.parallel_speed",
     "commit": "abc",
     "hardware": "a GPU",
     "date": "2022-11-28",

@@ -10,13 +10,13 @@ import pytest
 import torch
 from small_models import LINES, Forced, edits_of, order_of, plays_of, prompt_of, small_model
 
-from insnet.benchmarks import ablation, dinic, quality
-from insnet.benchmarks.decodings import PAPER_DECODING, Decoding, draw
-from insnet.benchmarks.drawing import Drawing
-from insnet.benchmarks.stop_nll import given_tokens, given_words, sentence_nats
-from insnet.evaluate import Task, evaluate_task
+from benchmarks import ablation, dinic, quality
+from benchmarks.decodings import PAPER_DECODING, Decoding, draw
+from benchmarks.drawing import Drawing
+from benchmarks.stop_nll import given_tokens, given_words, sentence_nats
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.judge import Judged
+from insnet.evaluation.task import Task, evaluate_task
 from insnet.text.batching import TokenBatch
 
 REFERENCES = [line.lower() for line in LINES[:5]]

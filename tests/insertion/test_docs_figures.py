@@ -128,4 +128,4 @@ def test_figures_are_drawn_the_same_every_time(figures, tmp_path):
         assert ElementTree.fromstring(drawn).tag.endswith("svg")
         committed = (DOCS / "figures" / path.name).read_bytes()
         if f"Matplotlib v{matplotlib.__version__}".encode() in committed:
-            assert committed == drawn, f"{path.name} is out of date: run python docs/draw_figures.py"
+            assert committed == drawn, f"{path.name} is out of date: run python -m scripts.draw_figures"

@@ -34,7 +34,7 @@ class Machine:
         return ran.stdout
 
     def gpu(self, *words: str, **variables: str) -> str:
-        return self("recipes/gpu.sh", *words, **variables)
+        return self("scripts/gpu.sh", *words, **variables)
 
     def out(self, name: str) -> list[str]:
         return sorted(path.name for path in (self.folder / name).iterdir())

@@ -153,7 +153,7 @@ def test_the_verdict_on_the_papers_remark_follows_from_the_numbers(first, untrun
 
 def test_another_models_order_is_not_shown(tmp_path):
     path = tmp_path / "order.json"
-    with pytest.raises(ValueError, match="measure first: insnet benchmark insertion-order tour"):
+    with pytest.raises(ValueError, match="measure first: python -m benchmarks"):
         samples.read_order(path, "tour")
     path.write_text(json.dumps(measured(0.9, 0.5)))
     assert samples.read_order(path, "tour")["settings"]["texts"] == 7

@@ -50,8 +50,8 @@ def evaluate(
     """
     settings = {**as_settings({"mode": mode, "length": options.parse_length(length)}), **decoding}
     all_seeds = [seed] if seeds is None else _parse_seeds(seeds)
-    from insnet.evaluate import decoding_settings, evaluate_task, read_task
     from insnet.evaluation.report import write_figures, write_report
+    from insnet.evaluation.task import decoding_settings, evaluate_task, read_task
     from insnet.shelf import load
 
     task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)

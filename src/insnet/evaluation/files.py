@@ -1,8 +1,11 @@
 """Scores and texts as files."""
 
 import json
+import lzma
 from collections.abc import Iterable
 from pathlib import Path
+
+from insnet.files import write_atomically
 
 
 def json_text(values: object) -> str:
@@ -43,5 +46,10 @@ def one_a_line(texts: Iterable[str]) -> str:
 
 
 def outputs_path(json_path: Path) -> Path:
-    """Where the scored texts of a JSON file lie: NAME.outputs.txt beside NAME.json."""
-    return json_path.with_name(json_path.name.removesuffix(".json") + ".outputs.txt")
+    """Where the scored texts of a results file lie: NAME.outputs.txt.xz beside NAME.json."""
+    return json_path.with_name(json_path.name.removesuffix(".json") + ".outputs.txt.xz")
+
+
+def write_compressed(path: Path, text: str) -> None:
+    """Writes a .txt.xz, whole or not at all; the same bytes for the same text."""
+    write_atomically(path, lzma.compress(text.encode(), preset=9))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from insnet.evaluation.files import json_text, one_a_line, outputs_path
+from insnet.evaluation.files import json_text, one_a_line, outputs_path, write_compressed
 from insnet.files import write_atomically
 
 # A path begins with a slash that touches nothing that could be a word, a relative path or an address.
@@ -27,7 +27,7 @@ def write_result(
     detail: Mapping[str, object] | None = None,
     outputs: Sequence[str] | None = None,
 ) -> Path:
-    """The JSON file of a measurement; `outputs` (of the first seed) go beside it as NAME.outputs.txt.
+    """The JSON file of a measurement; `outputs` (of the first seed) go beside it as NAME.outputs.txt.xz.
 
     Commit, hardware and date are found here; the entries of `detail` stand below the headline.
     Absolute paths of this machine are shortened wherever they occur: a result says nothing about where it was made.
@@ -47,7 +47,7 @@ def write_result(
         raise ValueError(f"detail has the name {taken[0]!r}, which every result file has already: choose another")
     text = json_text(without_machine_paths({**result, **(detail or {})}))
     if outputs is not None:
-        write_atomically(outputs_path(path), one_a_line(outputs))
+        write_compressed(outputs_path(path), one_a_line(outputs))
     write_atomically(path, text)
     return path
 

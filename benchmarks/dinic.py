@@ -3,15 +3,20 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from insnet.benchmarks.decodings import SCORES, Decoding, draw
-from insnet.benchmarks.drawing import Drawing
-from insnet.benchmarks.spectrum import UNIFORM
+import typer
+
+from benchmarks import command
+from benchmarks.decodings import SCORES, UNIFORM, Decoding, draw
+from benchmarks.drawing import Drawing
 from insnet.benchmarks.timing import Timing, time_in_turns
-from insnet.evaluate import Task
+from insnet.cli import options
+from insnet.cli.benchmark import ResultOption, numbers
 from insnet.evaluation.judge import Judge
+from insnet.evaluation.task import Task, read_task
 from insnet.model import Model
+from insnet.shelf import load
 
 PARALLEL, SEQUENTIAL, UNIFORM_NAME = "parallel", "sequential", "uniform"
 
@@ -93,3 +98,53 @@ def _timed(
 
     rivals = {PARALLEL: call(ways[""]), SEQUENTIAL: call(ways[SEQUENTIAL])}
     return time_in_turns(rivals, rounds=config.rounds, warmup=config.warmup, device=ways[""].model.device)
+
+
+def main(
+    sequential: Annotated[str, typer.Argument(help="A model by name or folder, to insert one by one.")],
+    parallel: Annotated[str, typer.Argument(help="A model trained in layers, to insert several at a time.")],
+    data: command.DataOption,
+    split: command.SplitOption = "test",
+    seeds: command.SeedsOption = "0,1,2",
+    settings: Annotated[
+        str, typer.Option(metavar="TEXT", help='Decoding settings of PARALLEL, as in "parallel_mass=0.9 top_k=1".')
+    ] = "",
+    sequential_settings: Annotated[str, typer.Option(metavar="TEXT", help="Decoding settings of SEQUENTIAL.")] = "",
+    uniform: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="A model trained with tau = inf for InsNet-uniform; else PARALLEL."),
+    ] = None,
+    judged: command.JudgedOption = False,
+    judge_folder: command.JudgeFolderOption = None,
+    limit: command.LimitOption = None,
+    keywords_per_line: command.KeywordsOption = 7,
+    batch_size: options.BatchSizeOption = 64,
+    keep: command.KeepOption = None,
+    texts: command.TextsOption = 16,
+    rounds: command.RoundsOption = 3,
+    warmup: command.WarmupOption = 1,
+    device: options.DeviceOption = options.Device.auto,
+    output: ResultOption = None,
+) -> None:
+    """Parallel decoding beside one insertion per step and beside InsNet-uniform: quality, rounds, latency.
+
+    python -m benchmarks.dinic runs/yelp runs/yelp_layered --data data/yelp --settings "parallel_mass=0.9"
+    """
+    all_seeds = numbers(seeds)
+    in_parallel, one_by_one = command.one_setting(settings), command.one_setting(sequential_settings)
+    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
+    to_measure = ways(
+        load(sequential, device=device),
+        load(parallel, device=device),
+        uniform=None if uniform is None else load(uniform, device=device),
+        settings=in_parallel,
+        sequential_settings=one_by_one,
+    )
+    judge = command.wanted_judge(judged, judge_folder, to_measure[""].model)
+    with command.with_bar(Drawing(all_seeds, batch_size, keep), to_measure, task) as drawing:
+        found = measure(to_measure, task, drawing, judge, latency=LatencyConfig(texts, rounds, warmup))
+    command.report_on(task, all_seeds, output, *found)
+
+
+if __name__ == "__main__":
+    command.run(main)

@@ -9,8 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from benchmarks import command
+from insnet.cli import terminal
+from insnet.cli.benchmark import ResultOption, report
 from insnet.files import read_json_object
 from insnet.training.metrics import METRICS_FILE, read_metrics
 from insnet.training.recipe import load_recipe
@@ -163,3 +168,25 @@ def _shape(run: Path) -> dict[str, Any]:
     """What was trained, as its config.json says."""
     path = run / "config.json"
     return read_json_object(path) if path.is_file() else {}
+
+
+def main(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="A run folder, or several to compare.")],
+    windows: Annotated[int, typer.Option(min=2, help="Into how many stretches the updates are put.")] = 50,
+    plot: command.PlotOption = None,
+    output: ResultOption = None,
+) -> None:
+    """How a run learned, or several: losses by stretches of updates, and on the valid split."""
+    if len(runs) == 1:
+        headline, detail = measure(runs[0], windows=windows)
+    else:
+        headline, detail = measure_together(runs, windows=windows)
+    if plot is not None:
+        draw_together(detail["runs"], plot) if "runs" in detail else draw(detail, plot)
+        terminal.note(f"drawn: {plot}")
+    what, seeds = f"the metrics of {', '.join(run.name for run in runs)}", seeds_of(runs)
+    report(what, seeds, output, headline, detail, command=command.command_line())
+
+
+if __name__ == "__main__":
+    command.run(main)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from insnet.evaluate import Task
+from insnet.evaluation.task import Task
 from insnet.families.insnet import InsNet
 from insnet.model import Model
 from insnet.randomness import mix

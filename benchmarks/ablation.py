@@ -6,13 +6,19 @@ the newest token.
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
-from insnet.benchmarks.decodings import PAPER_DECODING, SCORES, Decoding, Drawn, check_stops_by_itself, draw
-from insnet.benchmarks.drawing import Drawing
-from insnet.benchmarks.stop_nll import sentence_nats
-from insnet.evaluate import Task
+import typer
+
+from benchmarks import command
+from benchmarks.decodings import PAPER_DECODING, SCORES, Decoding, Drawn, check_stops_by_itself, draw
+from benchmarks.drawing import Drawing
+from benchmarks.stop_nll import sentence_nats
+from insnet.cli import options
+from insnet.cli.benchmark import ResultOption, numbers
+from insnet.evaluation.task import Task, read_task
 from insnet.model import Model
+from insnet.shelf import load
 
 SWITCHES = {
     "full": {"truncated": False, "noglobal": False},
@@ -69,3 +75,38 @@ def _way(name: str, model: Model, settings: Mapping[str, Any]) -> Decoding:
     way = Decoding(model, {**PAPER_DECODING, **settings})
     way.all_settings()
     return way
+
+
+def main(
+    full: Annotated[str, typer.Option(metavar="RUN", help="The whole model (recipes/yelp_full.toml).")],
+    truncated: Annotated[str, typer.Option(metavar="RUN", help="The one that sees only directions.")],
+    noglobal: Annotated[str, typer.Option(metavar="RUN", help="The one without the newest token.")],
+    data: command.DataOption,
+    split: command.SplitOption = "test",
+    seeds: command.SeedsOption = "0,1,2",
+    settings: Annotated[
+        str, typer.Option(metavar="TEXT", help='What changes the paper\'s decoding, as in "max_words=143".')
+    ] = "",
+    orders: Annotated[int, typer.Option(min=1, help="Orders per sentence that stop terms are averaged over.")] = 4,
+    limit: command.LimitOption = None,
+    keywords_per_line: command.KeywordsOption = 7,
+    batch_size: options.BatchSizeOption = 64,
+    keep: command.KeepOption = None,
+    device: options.DeviceOption = options.Device.auto,
+    output: ResultOption = None,
+) -> None:
+    """Stop NLL, BLEU and texts without end of a model and its two ablations, which stop as the paper's do.
+
+    python -m benchmarks.ablation --full runs/full --truncated runs/truncated --noglobal runs/noglobal --data data/yelp
+    """
+    all_seeds, chosen = numbers(seeds), command.one_setting(settings)
+    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
+    folders = {"full": full, "truncated": truncated, "noglobal": noglobal}
+    models = {name: load(folder, device=device) for name, folder in folders.items()}
+    with command.with_bar(Drawing(all_seeds, batch_size, keep), models, task) as drawing:
+        found = measure(models, task, drawing, settings=chosen, orders=orders)
+    command.report_on(task, all_seeds, output, *found, main="full")
+
+
+if __name__ == "__main__":
+    command.run(main)

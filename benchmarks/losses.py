@@ -3,14 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+import typer
 from torch import Tensor
 
+from benchmarks import command
+from insnet.cli.benchmark import ResultOption, report, tolerances
 from insnet.families.generator import Generator
 from insnet.families.quantize import quantized, restored
 from insnet.families.storage import load_model
+from insnet.shelf import find
 from insnet.text.batching import Batches, BatchingConfig
 from insnet.text.tokenizer import Tokenizer
 from insnet.training.devices import make_accelerator
@@ -86,3 +90,26 @@ def _losses(model: Generator, recipe: Recipe, limit: int | None) -> dict[str, fl
     module = SummedLosses(model.to(accelerator.device), objective=recipe.objective)
     with torch.no_grad():
         return evaluate(accelerator, module, batches.in_order(limit), progress=1.0)
+
+
+def main(
+    model: Annotated[str, typer.Argument(help="A model by name or folder, with its recipe.")],
+    rounded: Annotated[bool, typer.Option("--rounded", help="Also with weights rounded to bf16 and to int8.")] = False,
+    tau: Annotated[str, typer.Option(metavar="A,B,...", help="Also in layers of these tolerances.")] = "",
+    recipe: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Measure on this recipe's text and given words, not its own.")
+    ] = None,
+    limit: command.LimitOption = None,
+    output: ResultOption = None,
+) -> None:
+    """A model's losses on the valid split of its recipe, what rounding costs, and what layers it makes."""
+    folder = find(model)
+    of_valid = load_recipe(recipe or folder / RECIPE_FILE)
+    sentences = "" if limit is None else f", the first {limit}"
+    found = measure(folder, of_valid, rounded=rounded, taus=tolerances(tau), limit=limit)
+    what = f"{of_valid.data.folder}/valid{sentences}"
+    report(what, of_valid.train.seed, output, *found, command=command.command_line())
+
+
+if __name__ == "__main__":
+    command.run(main)

@@ -7,11 +7,19 @@ one the model has learned from; the rules are better compared on what it is to b
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
 
-from insnet.evaluate import Task, evaluate_task
+import typer
+
+from benchmarks import command
+from insnet.cli import options, terminal
+from insnet.cli.benchmark import ResultOption, tolerances
 from insnet.evaluation.lengths import length_ratio
+from insnet.evaluation.task import Task, evaluate_task, read_task
 from insnet.model import Model
+from insnet.shelf import load
 
 _QUALITY = ("bleu2", "bleu4", "nist4", "length_ratio", "distinct2")
 
@@ -72,3 +80,43 @@ def _untruncated(model: Model, task: Task, common: dict[str, Any]) -> dict[str, 
             [result.text for result in nothing_given], task.references
         ),
     }
+
+
+def main(
+    model: command.ModelArgument,
+    data: command.DataOption,
+    split: command.SplitOption = "valid",
+    untruncated: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Text like the model's own, to compare untruncated lengths with; else DATA."),
+    ] = None,
+    limit: command.LimitOption = None,
+    keywords_per_line: command.KeywordsOption = 4,
+    quantiles: Annotated[
+        str, typer.Option(help="Quantiles of a counted length to try, several with commas.")
+    ] = "0.5,0.6,0.7",
+    seed: command.SeedOption = 0,
+    batch_size: options.BatchSizeOption = 64,
+    device: options.DeviceOption = options.Device.auto,
+    output: ResultOption = None,
+) -> None:
+    """Length and quality under every stopping rule, and the length of untruncated texts."""
+    chosen = tolerances(quantiles)
+    read = partial(read_task, split=split, limit=limit, keywords_per_line=keywords_per_line)
+    task, whole = read(data), None if untruncated is None else read(untruncated)
+    writer = load(model, device=device)
+    with terminal.progress_bar("generating", total=texts_to_write(writer, task, chosen, whole)) as bar:
+        found = measure(
+            writer,
+            task,
+            whole_task=whole,
+            quantiles=chosen,
+            seed=seed,
+            batch_size=batch_size,
+            on_written=bar.advance,
+        )
+    command.report_on(task, seed, output, *found)
+
+
+if __name__ == "__main__":
+    command.run(main)

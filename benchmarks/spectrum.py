@@ -10,22 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
-from insnet.benchmarks.drawing import Drawing, DrawnText
-from insnet.benchmarks.paper import SERIES as PAPER_SERIES
-from insnet.evaluate import Task, model_name, score_results
-from insnet.evaluation.files import one_a_line, outputs_path
-from insnet.files import write_atomically
+import typer
+
+from benchmarks import command
+from benchmarks.decodings import UNIFORM, name_of_settings, read_settings
+from benchmarks.drawing import Drawing, DrawnText
+from benchmarks.paper import SERIES as PAPER_SERIES
+from benchmarks.paper import spectrum_points
+from insnet.cli import options, terminal
+from insnet.cli.benchmark import ResultOption, numbers
+from insnet.evaluation.task import Task, model_name, read_task, score_results
 from insnet.model import Model
+from insnet.shelf import load
 
 TOP_K_OF_TAU = {10.0: 1, 3.0: 1, 1.0: 3, 0.3: 3, -math.inf: 5}
 """What the paper draws tokens from, for each tolerance (section 4)."""
-UNIFORM: Mapping[str, Any] = {"parallel_mass": 1, "rounds": 7}
-"""InsNet-uniform, which the paper does not define: every open slot is filled, in seven rounds at most. Such a model is
-trained with tau = inf; settings may call it `uniform`."""
 DEFAULT_SETTINGS = ("parallel_mass=0.3/0.5/0.7/0.9/0.95", "uniform")
-_UNIFORM_TEXT = " ".join(f"{name}={value}" for name, value in UNIFORM.items())
 _SCORES = ("bleu2", "bleu4", "nist4", "length_ratio", "coverage", "distinct2", "self_bleu")
 _IN_HEADLINE = ("bleu4", "length_ratio", "coverage", "distinct2", "sequential_ratio", "rounds_per_word")
 
@@ -87,39 +89,6 @@ def settings_of_tau(tau: float) -> dict[str, Any]:
     return {"mode": "sequential" if tau == -math.inf else "parallel", **top_k, **uniform}
 
 
-def read_settings(text: str) -> list[dict[str, Any]]:
-    """Every combination that a text of settings stands for; slashes part what is to be tried.
-
-    >>> read_settings("parallel_mass=1 confidence=0.1/0.2")
-    [{'parallel_mass': 1, 'confidence': 0.1}, {'parallel_mass': 1, 'confidence': 0.2}]
-    """
-    choices: dict[str, list[Any]] = {}
-    for part in " ".join(_UNIFORM_TEXT if word == "uniform" else word for word in text.split()).split():
-        name, equals, values = part.partition("=")
-        if not (name and equals and values):
-            raise ValueError(f"cannot read the setting {part!r}; expected NAME=VALUE, as in parallel_mass=0.9")
-        choices[name] = [_value(value) for value in values.split("/")]
-    return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
-
-
-def name_of_settings(settings: Mapping[str, Any]) -> str:
-    """What settings are called among figures.
-
-    >>> name_of_settings({"candidates": 8, "temperature": 0.9})
-    'candidates_8_temperature_0.9'
-    """
-    return "_".join(f"{key}_{value}" for key, value in settings.items())
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text.lower(), text)
-
-
 def measure(
     points: Sequence[Point],
     task: Task,
@@ -162,12 +131,6 @@ def described(model: Model, task: Task, results: Sequence[DrawnText], seed: int)
     }
 
 
-def write_texts(texts: Mapping[str, Sequence[str]], result: Path) -> None:
-    """Each point's texts beside a results file NAME.json, one a line, as NAME.POINT.outputs.txt."""
-    for name, lines in texts.items():
-        write_atomically(outputs_path(result.with_name(f"{result.stem}.{name}.json")), one_a_line(lines))
-
-
 def draw(points: Sequence[Mapping[str, Any]], path: str | Path) -> None:
     """BLEU-4 against the sequential ratio as a picture: a line for each series, a name at each point."""
     import matplotlib
@@ -196,3 +159,69 @@ def _short(point: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> str
         return str(point["name"].removeprefix("tau_"))
     own = point["settings"].items()
     return ", ".join(str(value) for name, value in own if any(p["settings"][name] != value for p in series))
+
+
+def main(
+    data: command.DataOption,
+    model: Annotated[
+        str | None, typer.Argument(help="A model by name or folder, to be decoded one by one and in several ways.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help='What to try with MODEL, as in "parallel_mass=0.7/0.9 top_k=1" or uniform (InsNet-uniform).',
+        ),
+    ] = None,
+    tau: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TAU=DIR",
+            help="A model for each tolerance, with the paper's top-k: 10=runs/tau10; inf is InsNet-uniform.",
+        ),
+    ] = None,
+    split: command.SplitOption = "valid",
+    limit: command.LimitOption = None,
+    keywords_per_line: command.KeywordsOption = 4,
+    seeds: command.SeedsOption = "0",
+    batch_size: options.BatchSizeOption = 64,
+    keep: command.KeepOption = None,
+    device: options.DeviceOption = options.Device.auto,
+    plot: command.PlotOption = None,
+    paper: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Draw the paper's points beside ours: yelp or news.")
+    ] = None,
+    output: ResultOption = None,
+) -> None:
+    """Quality against rounds: one model from one insertion per step to many, or one model for each tau.
+
+    python -m benchmarks.spectrum tour --data data/tour --plot spectrum.png
+    """
+    if model is None and not tau:
+        raise typer.BadParameter("give MODEL, or --tau TAU=DIR for each of several models")
+    if model is None and settings:
+        raise typer.BadParameter("--settings are for MODEL; those of --tau are the paper's")
+    if paper is not None and plot is None:
+        raise typer.BadParameter("--paper adds to a picture: name one with --plot FILE")
+    all_seeds, of_paper = numbers(seeds), [] if paper is None else spectrum_points(paper)
+    points = points_of_taus(_folder_of_tau(tau or []))
+    if model is not None:
+        points = [*points_of_model(model, settings or DEFAULT_SETTINGS), *points]
+    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
+    with command.with_bar(Drawing(all_seeds, batch_size, keep), points, task) as drawing:
+        headline, detail, texts = measure(points, task, lambda name: load(name, device=device), drawing)
+    if plot is not None:
+        draw([*detail["points"], *of_paper], plot)
+        terminal.note(f"drawn: {plot}")
+    command.report_on(task, all_seeds, output, headline, detail, texts)
+
+
+def _folder_of_tau(texts: Sequence[str]) -> dict[float, str]:
+    try:
+        return dict(read_tau(text) for text in texts)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+if __name__ == "__main__":
+    command.run(main)

@@ -7,16 +7,21 @@ ratio of rounds, a batch lasting as long as its longest text, times that of what
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+import typer
 
-from insnet.benchmarks.drawing import Drawing
-from insnet.benchmarks.other_results import OtherFigure, check_comparable, with_other_figures
-from insnet.benchmarks.spectrum import described
+from benchmarks import command
+from benchmarks.drawing import Drawing
+from benchmarks.other_results import OtherFigure, check_comparable, with_other_figures
+from benchmarks.spectrum import described
 from insnet.benchmarks.timing import time_in_turns
-from insnet.evaluate import Task, model_name
+from insnet.cli import options, terminal
+from insnet.cli.benchmark import ResultOption, numbers
+from insnet.evaluation.task import Task, model_name, read_task
 from insnet.model import Model, Result
+from insnet.shelf import load
 
 MODES = ("sequential", "parallel")
 _SAME_NAME = ("rounds_per_word", "sequential_ratio", "bleu4", "length_ratio", "coverage", "distinct2")
@@ -132,3 +137,46 @@ def _timed(
         **{f"{mode}_spread": timing.spread() for mode, timing in timings.items()},
         **{f"{mode}_rounds": count for mode, count in rounds.items()},
     }
+
+
+def main(
+    model: command.ModelArgument,
+    data: command.DataOption,
+    settings: command.SettingsOption = "",
+    split: command.SplitOption = "valid",
+    limit: command.LimitOption = None,
+    keywords_per_line: command.KeywordsOption = 4,
+    batch_sizes: Annotated[str, typer.Option(help="Texts at a time, several with commas.")] = "1,64",
+    texts: command.TextsOption = 16,
+    rounds: command.RoundsOption = 3,
+    warmup: command.WarmupOption = 1,
+    seed: command.SeedOption = 0,
+    suffix: Annotated[
+        str, typer.Option(metavar="WORD", help="Ends the names of latencies: cpu for latency_ratio_batch1_cpu.")
+    ] = "",
+    others: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE.json:NAME[=NEW]",
+            help="Copy a figure of another results file, with how it was measured.",
+        ),
+    ] = None,
+    device: options.DeviceOption = options.Device.auto,
+    output: ResultOption = None,
+) -> None:
+    """Parallel decoding over decoding one by one with the same model: time, rounds and quality.
+
+    python -m benchmarks.parallel_speed tour --data data/tour --suffix cpu --with h200.json:latency_ratio_batch1
+    """
+    config = ParallelSpeedConfig(numbers(batch_sizes), texts, rounds, warmup, seed, suffix)
+    figures, chosen = [OtherFigure.of(text) for text in others or []], command.one_setting(settings)
+    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
+    writer = load(model, device=device)
+    with terminal.progress_bar("generating", total=2 * len(task.keywords)) as bar:
+        headline, detail, outputs = measure(writer, task, config, chosen, others=figures, on_written=bar.advance)
+    command.report_on(task, seed, output, headline, detail, {"": outputs})
+
+
+if __name__ == "__main__":
+    command.run(main)

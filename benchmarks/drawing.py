@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from insnet.evaluate import Task, decoding_settings, model_name
 from insnet.evaluation.results import provenance
+from insnet.evaluation.task import Task, decoding_settings, model_name
 from insnet.files import write_atomically
 from insnet.model import Model, Result
 

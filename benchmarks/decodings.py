@@ -1,14 +1,15 @@
 """A task written by one model in one way with several seeds: what an entry of the paper's tables is made of."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from insnet.benchmarks.drawing import Drawing, DrawnText
-from insnet.evaluate import Task, decoding_settings, score_results
+from benchmarks.drawing import Drawing, DrawnText
 from insnet.evaluation.judge import Judge
 from insnet.evaluation.report import Report, detail_of_seeds, headline
+from insnet.evaluation.task import Task, decoding_settings, score_results
 from insnet.families.insnet import InsNet
 from insnet.model import Model
 
@@ -34,6 +35,9 @@ PAPER_DECODING: Mapping[str, Any] = {
     "repetition_penalty": 1.0,
 }
 """How the paper decodes one by one, and stops where the stop probability q exceeds 0.5 (see its section 4.1)."""
+UNIFORM: Mapping[str, Any] = {"parallel_mass": 1, "rounds": 7}
+"""InsNet-uniform, which the paper does not define: every open slot is filled, in seven rounds at most. Such a model is
+trained with tau = inf; settings may call it `uniform`."""
 SCORES = (
     "bleu2", "bleu4", "nist2", "nist4", "coverage", "length_ratio", "distinct2_ratio", "steps", "judge_ppl",
 )  # fmt: skip
@@ -104,10 +108,44 @@ def check_stops_by_itself(model: Model, name: str) -> None:
         what = "was told its length" if model.family.is_told_its_length else f"is of the family {kind}"
         raise ValueError(
             f"{name} {what} and has no stop probability to follow, as the paper's decoding does; "
-            "give an InsNet with a binary stop head (recipes/yelp_paper.toml)"
+            "give an InsNet with a binary stop head (recipes/yelp_threshold.toml)"
         )
 
 
 def hits_cap(result: DrawnText, max_words: int) -> bool:
     """Whether a text has no end of its own: it has as many tokens as a text may have, or as many words."""
     return not result.finished or len(result.text.split()) >= max_words
+
+
+def read_settings(text: str) -> list[dict[str, Any]]:
+    """Every combination that a text of settings stands for; slashes part what is to be tried.
+
+    >>> read_settings("parallel_mass=1 confidence=0.1/0.2")
+    [{'parallel_mass': 1, 'confidence': 0.1}, {'parallel_mass': 1, 'confidence': 0.2}]
+    """
+    choices: dict[str, list[Any]] = {}
+    uniform = " ".join(f"{name}={value}" for name, value in UNIFORM.items())
+    for part in " ".join(uniform if word == "uniform" else word for word in text.split()).split():
+        name, equals, values = part.partition("=")
+        if not (name and equals and values):
+            raise ValueError(f"cannot read the setting {part!r}; expected NAME=VALUE, as in parallel_mass=0.9")
+        choices[name] = [_value(value) for value in values.split("/")]
+    return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+
+
+def name_of_settings(settings: Mapping[str, Any]) -> str:
+    """What settings are called among figures.
+
+    >>> name_of_settings({"candidates": 8, "temperature": 0.9})
+    'candidates_8_temperature_0.9'
+    """
+    return "_".join(f"{key}_{value}" for key, value in settings.items())
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)

@@ -61,7 +61,7 @@ INSERTIONS = {"yelp": 50.4 - 6.8, "news": 27.9 - 4.0}
 
 
 def spectrum_points(data: str) -> list[dict[str, Any]]:
-    """The paper's points on the spectrum, as rows that `insnet.benchmarks.spectrum.draw` takes.
+    """The paper's points on the spectrum, as rows that `benchmarks.spectrum.draw` takes.
 
     It prints no numbers beside its plots, but three points follow from its table. Sequential decoding inserts once a
     step; the lengths of the others' texts are not told and are taken to be the test's.

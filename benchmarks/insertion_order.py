@@ -11,14 +11,22 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
+
+from benchmarks import command
+from insnet.cli import options, terminal
+from insnet.cli.benchmark import ResultOption
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.job import Job
 from insnet.decoding.request import Request, required_words
 from insnet.decoding.write import Written
-from insnet.evaluate import Task
+from insnet.evaluation.task import Task, read_task
 from insnet.model import Model
+from insnet.shelf import load
+from insnet.text.corpus import find_split, read_lines
 from insnet.text.stop_words import is_stop_word
 from insnet.text.tokenizer import EOS, Tokenizer
 from insnet.text.words import MARK, split
@@ -192,3 +200,32 @@ def _ends(description: dict[str, list[dict[str, float]]], prefix: str) -> dict[s
         for end, summary in ends.items()
         if name in summary
     }
+
+
+def main(
+    model: command.ModelArgument,
+    data: Annotated[Path, typer.Option(metavar="DIR", help="A folder with the split, and train.txt.")],
+    split: command.SplitOption = "valid",
+    limit: command.LimitOption = None,
+    keywords_per_line: command.KeywordsOption = 4,
+    text: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What to count word frequencies in; left out, the train split."),
+    ] = None,
+    order: Annotated[str, typer.Option(help="Of several that the model has learned; left out, its first.")] = "",
+    seed: command.SeedOption = 0,
+    batch_size: options.BatchSizeOption = 64,
+    device: options.DeviceOption = options.Device.auto,
+    output: ResultOption = None,
+) -> None:
+    """Which words a model inserts first: by corpus frequency, function words, punctuation."""
+    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
+    ranks = WordRanks.count(read_lines(find_split(data, "train") if text is None else text))
+    writer = load(model, device=device)
+    with terminal.progress_bar("generating", total=2 * len(task.keywords)) as bar:
+        found = measure(writer, task, ranks, order=order, seed=seed, batch_size=batch_size, on_written=bar.advance)
+    command.report_on(task, seed, output, *found)
+
+
+if __name__ == "__main__":
+    command.run(main)
