@@ -1,4 +1,4 @@
-"""Writes docs/finetune.md: python docs/write_finetune.py [--model NAME] [--output FILE.md] [--result FILE.json].
+"""Writes docs/finetune.md: python -m scripts.write_finetune [--model NAME] [--output FILE.md] [--result FILE.json].
 
 A model before and after `insnet finetune` on 600 notices from a harbour wall, a corpus of our own; a few minutes on two
 cores. Nothing is chosen: default settings, seed 0, the first draw of each text.
@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from write_samples import DOCS, escaped, with_bold_keywords, wrapped
-
 import insnet
 from insnet.evaluation.results import hardware, write_result
 from insnet.files import write_atomically
@@ -23,6 +21,7 @@ from insnet.tour import domain_sentences
 from insnet.training.events import Evaluated, Event, Updated, text_of_event
 from insnet.training.finetune import finetune
 from insnet.training.trainer import TrainingSummary
+from scripts.write_samples import DOCS, escaped, with_bold_keywords, wrapped
 
 RESULT = DOCS.parent / "benchmarks" / "results" / "finetune_domain.json"
 SENTENCES, HELD_OUT, SEED = 600, 100, 0
@@ -169,7 +168,7 @@ Without further options the text is gone through three times, a small one more o
 was stopped; `--device cuda` takes a GPU. The folder `harbour` is a model like any other: `insnet generate --model
 harbour bridge closed`. Weights that were stored in eight bits are tuned, and written, in full precision.
 
-`python docs/write_finetune.py --model {name}` makes this page again.
+`python -m scripts.write_finetune --model {name}` makes this page again.
 """
 
 
@@ -222,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     write_result(
         options.result,
-        command=["python", "docs/write_finetune.py", "--model", name],
+        command=["python", "-m", "scripts.write_finetune", "--model", name],
         headline=headline(tuning),
         seeds=[SEED],
         data=f"{SENTENCES} harbour notices (insnet.tour.domain_sentences, seed {SEED}), {HELD_OUT} more held out",

@@ -1,8 +1,8 @@
-"""Writes docs/samples.md: python docs/write_samples.py [--model NAME] [--tau TAU=DIR ...] [--order FILE].
+"""Writes docs/samples.md: python -m scripts.write_samples [--model NAME] [--tau TAU=DIR ...] [--order FILE].
 
 What a model writes for the forty keyword lists of samples_keywords.txt, seed 0, first draw, nothing chosen or mended;
 some of them again with several words a round, by the same model or by one model for each tolerance tau; and in which
-order it inserts, read from the results file of `insnet benchmark insertion-order`. What write_appendix.py has
+order it inserts, read from the results file of `python -m benchmarks.insertion_order`. What write_appendix.py has
 written at the end of the page stays.
 """
 
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import insnet
-from insnet.benchmarks.spectrum import Point, points_of_model, points_of_taus, read_tau
+from benchmarks.spectrum import Point, points_of_model, points_of_taus, read_tau
 from insnet.cli.terminal import with_keywords
 from insnet.cli.watch import View, with_newest
 from insnet.files import write_atomically
 from insnet.shelf import DEFAULT
 from insnet.text.corpus import read_keyword_lists
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 KEYWORDS = DOCS / "samples_keywords.txt"
 ORDER = DOCS.parent / "benchmarks" / "results" / "insertion_order.json"
 SEED = 0
@@ -57,7 +57,7 @@ def page(
 
 Written by the model `{name}` ({parameters / 1e6:.1f} million parameters), seed {SEED}, its first answer to each list:
 nobody chose, left out or mended any.{own_choice(model)}
-`python docs/write_samples.py --model {name}` makes this page again. What the texts say is invented.
+`python -m scripts.write_samples --model {name}` makes this page again. What the texts say is invented.
 
 ## Forty keyword lists
 
@@ -250,7 +250,7 @@ def _cells(entry: dict[str, float]) -> list[str]:
 
 def read_order(path: Path, name: str) -> dict[str, Any]:
     """The results file of this model's insertion order."""
-    how = f"insnet benchmark insertion-order {name} --data DIR --output {path.name}"
+    how = f"python -m benchmarks.insertion_order {name} --data DIR --output {path.name}"
     if not path.is_file():
         raise ValueError(f"{path} does not exist; measure first: {how}")
     order: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -310,7 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Write docs/samples.md.")
     parser.add_argument("--model", default=DEFAULT, help="a model by name or folder (%(default)s)")
     parser.add_argument("--tau", action="append", metavar="TAU=DIR", help="a model for each tolerance, to be compared")
-    parser.add_argument("--order", type=Path, default=ORDER, help="its results of insnet benchmark insertion-order")
+    parser.add_argument("--order", type=Path, default=ORDER, help="its results of python -m benchmarks.insertion_order")
     parser.add_argument("--output", type=Path, default=DOCS / "samples.md")
     options = parser.parse_args(arguments)
     name = Path(options.model).name

@@ -1,6 +1,6 @@
 """Writes the last part of docs/samples.md, in the layout of the paper's appendix:
 
-    python docs/write_appendix.py --full DIR --truncated DIR --noglobal DIR --news DIR
+    python -m scripts.write_appendix --full DIR --truncated DIR --noglobal DIR --news DIR
 
 Texts of the paper's model and its ablations side by side, on reviews, and how a model of news inserts step by step; the
 models are those of recipes/yelp_full.toml, yelp_truncated.toml, yelp_noglobal.toml and news_paper.toml. Keyword lists
@@ -12,13 +12,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from write_samples import APPENDIX, SEED, escaped, kept_part, with_bold_keywords, wrapped
-
 import insnet
-from insnet.benchmarks.decodings import PAPER_DECODING, Decoding, check_stops_by_itself, hits_cap
+from benchmarks.decodings import PAPER_DECODING, Decoding, check_stops_by_itself, hits_cap
 from insnet.files import write_atomically
+from scripts.write_samples import APPENDIX, DOCS, SEED, escaped, kept_part, with_bold_keywords, wrapped
 
-DOCS = Path(__file__).parent
 TITLES = {"full": "InsNet", "truncated": "InsNet-truncated", "noglobal": "InsNet-noglobal"}
 REVIEWS = (
     ("parking", "friendly", "soup", "noodles", "spicy", "portions", "return"),

@@ -1,4 +1,4 @@
-"""Draws the figures of docs/positions.md from the code of insnet.insertion: python docs/draw_figures.py [FOLDER].
+"""Draws the figures of docs/positions.md from the code of insnet.insertion: python -m scripts.draw_figures [FOLDER].
 
 The functions of the first half return the numbers, those of the second half draw them; nothing is typed by hand but
 the example: "I have a pen .", inserted as <bos> <eos> have pen I a . (the paper's own).
@@ -327,6 +327,6 @@ def _tint(value: int, size: int) -> Any:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "figures"
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1] / "docs" / "figures"
     for path in draw_all(target):
         print(path)

@@ -1,4 +1,4 @@
-"""Runs the console blocks of README.md and docs, and writes what they print: python docs/write_console.py [PAGE...].
+"""Runs the console blocks of README.md and docs, and writes what they print: python -m scripts.write_console [PAGE...].
 
 After a change of the model that ships. Output that a page leaves out (a line "...", or none at all) stays left out. The
 commands run in a folder of their own, in the order of the page.
@@ -36,14 +36,14 @@ def commands_of_block(block: str) -> list[tuple[str, list[str]]]:
 
 def workplace(folder: Path) -> Path:
     """A folder that looks like a checkout to the commands, in which they may write."""
-    for name in ("recipes", "examples"):
+    for name in ("recipes", "scripts", "examples"):
         shutil.copytree(ROOT / name, folder / name)
     return folder
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """What a command prints on a terminal of 120 columns without colours."""
-    own = {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "120", "NO_COLOR": "1"}
+    own = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "COLUMNS": "120", "NO_COLOR": "1"}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, **own, "PATH": path}
     return subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True)

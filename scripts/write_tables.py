@@ -1,4 +1,4 @@
-"""Writes the paper's tables, its numbers beside ours: python docs/write_tables.py [--results DIR] [PAGE...].
+"""Writes the paper's tables, its numbers beside ours: python -m scripts.write_tables [--results DIR] [PAGE...].
 
 Every page that has the two comment lines BEGIN and END gets them between these, one that has BEGIN_SUMMARY and END what
 we have measured of the main table alone: README.md and docs/reproduction.md, if none is named. Our numbers are read
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from insnet.benchmarks import paper
+from benchmarks import paper
 from insnet.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = [ROOT / "README.md", ROOT / "docs" / "reproduction.md"]
-BEGIN = "<!-- tables: python docs/write_tables.py writes what follows -->"
-BEGIN_SUMMARY = "<!-- summary: python docs/write_tables.py writes what follows -->"
+BEGIN = "<!-- tables: python -m scripts.write_tables writes what follows -->"
+BEGIN_SUMMARY = "<!-- summary: python -m scripts.write_tables writes what follows -->"
 END = "<!-- end of the tables -->"
 NOTHING = "–"
 DATA = ("yelp", "news")
