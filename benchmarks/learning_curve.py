@@ -5,8 +5,7 @@ several runs, what tells them apart.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks import command
+from benchmarks.pictures import panels
 from insnet.cli import terminal
 from insnet.cli.benchmark import ResultOption, report
 from insnet.files import read_json_object
@@ -87,9 +87,9 @@ def in_windows(lines: Sequence[Mapping[str, float]], windows: int) -> list[Row]:
 
 
 def _rounded(lines: Sequence[Mapping[str, float]]) -> list[Row]:
-    """Six digits of every figure: more than a curve shows, and half of the bytes of a results file."""
+    """Four digits of every figure: as many as a curve shows, and a third of the bytes of a results file."""
     return [
-        {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in line.items()}
+        {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in line.items()}
         for line in lines
     ]
 
@@ -97,9 +97,9 @@ def _rounded(lines: Sequence[Mapping[str, float]]) -> list[Row]:
 def draw(detail: Mapping[str, Any], path: str | Path) -> None:
     """The curves as a picture: every loss while learning, and on the valid split; of layers, how they merge, and both
     likelihoods in one panel."""
-    panels = panels_of(detail["windows"])
-    with _panels(len(panels), path) as axes:
-        for axis, (title, names) in zip(axes, panels.items(), strict=True):
+    groups = panels_of(detail["windows"])
+    with panels(len(groups), path) as axes:
+        for axis, (title, names) in zip(axes, groups.items(), strict=True):
             for number, name in enumerate(names):
                 told = f", {name.removesuffix('_loss')}" if len(names) > 1 else ""
                 grey, colour = str(0.6 + 0.2 * number), f"C{number}"
@@ -114,7 +114,7 @@ def draw(detail: Mapping[str, Any], path: str | Path) -> None:
 def draw_together(details: Mapping[str, Mapping[str, Any]], path: str | Path) -> None:
     """Several runs, by name, as a picture: losses while learning and on the valid split, and the size of gradients, by
     which a run that diverges is known early."""
-    with _panels(3, path) as [learned, valid, gradients]:
+    with panels(3, path) as [learned, valid, gradients]:
         for name, detail in details.items():
             learned.plot(*_points(detail["windows"], "loss"), linewidth=1, label=name)
             valid.plot(*_points(detail["valid"], f"{_VALID}loss"), "o-", linewidth=1, markersize=3, label=name)
@@ -125,32 +125,16 @@ def draw_together(details: Mapping[str, Mapping[str, Any]], path: str | Path) ->
         learned.legend(frameon=False, fontsize=7)
 
 
-@contextmanager
-def _panels(number: int, path: str | Path) -> Iterator[list[Any]]:
-    """Axes side by side, which become a picture once something is drawn into them; the same bytes each time."""
-    import matplotlib
-
-    matplotlib.use("svg" if str(path).endswith(".svg") else "agg")
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context({"svg.hashsalt": "insnet", "font.size": 9}):
-        size = (2.6 * number, 2.4)
-        figure, [axes] = plt.subplots(1, number, figsize=size, layout="constrained", squeeze=False)
-        yield list(axes)
-        figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
-        plt.close(figure)
-
-
 def panels_of(windows: Sequence[Mapping[str, float]]) -> dict[str, tuple[str, ...]]:
     """Titles, and the names to be drawn together under each.
 
     >>> panels_of([{"update": 1, "loss": 2.0}, {"update": 2, "loss": 1.0, "layered_loss": 1.0, "sequential_loss": 1.5}])
-    {'loss': ('loss',), 'nats an insertion': ('layered_loss', 'sequential_loss')}
+    {'loss': ('loss',), 'nats per insertion': ('layered_loss', 'sequential_loss')}
     """
     names = list(dict.fromkeys(name for window in windows for name in window if name not in _NOT_DRAWN))
-    panels = {name.replace("_", " "): (name,) for name in names if name not in _LIKELIHOODS}
+    apart = {name.replace("_", " "): (name,) for name in names if name not in _LIKELIHOODS}
     together = tuple(name for name in _LIKELIHOODS if name in names)
-    return panels | ({"nats an insertion": together} if together else {})
+    return apart | ({"nats per insertion": together} if together else {})
 
 
 def _means(lines: Sequence[Mapping[str, float]]) -> Row:

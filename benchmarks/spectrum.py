@@ -19,6 +19,7 @@ from benchmarks.decodings import UNIFORM, name_of_settings, read_settings
 from benchmarks.drawing import Drawing, DrawnText
 from benchmarks.paper import SERIES as PAPER_SERIES
 from benchmarks.paper import spectrum_points
+from benchmarks.pictures import panels
 from insnet.cli import options, terminal
 from insnet.cli.benchmark import ResultOption, numbers
 from insnet.evaluation.task import Task, model_name, read_task, score_results
@@ -133,13 +134,7 @@ def described(model: Model, task: Task, results: Sequence[DrawnText], seed: int)
 
 def draw(points: Sequence[Mapping[str, Any]], path: str | Path) -> None:
     """BLEU-4 against the sequential ratio as a picture: a line for each series, a name at each point."""
-    import matplotlib
-
-    matplotlib.use("svg" if str(path).endswith(".svg") else "agg")
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context({"svg.hashsalt": "insnet", "font.size": 9}):
-        figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
+    with panels(1, path, size=(6, 4)) as [axis]:
         for series in dict.fromkeys(point["series"] for point in points):
             own = sorted((p for p in points if p["series"] == series), key=lambda point: point["sequential_ratio"])
             ratio, quality = [p["sequential_ratio"] for p in own], [p["bleu4"] for p in own]
@@ -149,8 +144,6 @@ def draw(points: Sequence[Mapping[str, Any]], path: str | Path) -> None:
                 axis.annotate(_short(point, own), (point["sequential_ratio"], point["bleu4"]), fontsize=7, alpha=0.7)
         axis.set(xlabel="rounds / insertions", ylabel="BLEU-4", xlim=(0, None))
         axis.legend(frameon=False)
-        figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
-        plt.close(figure)
 
 
 def _short(point: Mapping[str, Any], series: Sequence[Mapping[str, Any]]) -> str:

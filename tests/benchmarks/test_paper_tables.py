@@ -146,7 +146,7 @@ def test_stop_terms_are_what_a_decoder_meets_step_by_step(monkeypatch):
         order = torch.tensor([[*row, *range(len(row), width)] for row in rows])
         return TokenBatch(batch.tokens, batch.lengths, batch.given, batch.starts_word, batch.seeds, order)
 
-    monkeypatch.setattr("insnet.benchmarks.stop_nll.TokenBatch", SimpleNamespace(of=prescribed))
+    monkeypatch.setattr("benchmarks.stop_nll.TokenBatch", SimpleNamespace(of=prescribed))
     found = sentence_nats(model, TASK, orders=orders)
     assert len(drawn) == orders * len(TASK.references)
     assert found.stop == pytest.approx(fmean(stop_nats_by_steps(model, *row) for row in drawn.values()), rel=1e-9)

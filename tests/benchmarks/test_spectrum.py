@@ -131,11 +131,11 @@ def test_series_are_drawn(tmp_path):
     rows = [{**row, "bleu4": 3.0 + n, "sequential_ratio": 1 / (1 + n)} for n, row in enumerate(rows)]
     draw(rows, tmp_path / "spectrum.svg")
     svg = (tmp_path / "spectrum.svg").read_text()
-    assert all(f"<!-- {label} -->" in svg for label in ("parallel_mass", "0.9", "10", "rounds / insertions", "BLEU-4"))
-    assert "<!-- the paper (lengths estimated) -->" not in svg
+    assert all(f">{label}</text>" in svg for label in ("parallel_mass", "0.9", "10", "rounds / insertions", "BLEU-4"))
+    assert "the paper (lengths estimated)" not in svg
     draw([*rows, *spectrum_points("news")], tmp_path / "beside.svg")
     svg = (tmp_path / "beside.svg").read_text()
-    assert all(f"<!-- {label} -->" in svg for label in ("the paper (lengths estimated)", "uniform", "-inf"))
+    assert all(f">{label}</text>" in svg for label in ("the paper (lengths estimated)", "uniform", "-inf"))
     draw(rows, tmp_path / "spectrum.png")
     assert (tmp_path / "spectrum.png").read_bytes().startswith(b"\x89PNG")
 
