@@ -3,7 +3,7 @@
     python -m scripts.write_appendix --full DIR --truncated DIR --noglobal DIR --news DIR
 
 Texts of the paper's model and its ablations side by side, on reviews, and how a model of news inserts step by step; the
-models are those of recipes/yelp_full.toml, yelp_truncated.toml, yelp_noglobal.toml and news_paper.toml. Keyword lists
+models are those of recipes/yelp_full.toml, yelp_truncated.toml, yelp_noglobal.toml and news_base.toml. Keyword lists
 are our own, so there is no reference to print; seed 0, first draw, nothing chosen or mended.
 """
 
