@@ -25,7 +25,8 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "src").symlink_to(ROOT / "src")
-        shutil.copytree(ROOT / "recipes", folder / "recipes")
+        for name in ("recipes", "scripts"):
+            shutil.copytree(ROOT / name, folder / name)
 
     def __call__(self, *words: str, **variables: str) -> str:
         environment = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": "src", **variables}
