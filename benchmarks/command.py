@@ -102,6 +102,6 @@ def report_on(
 
 
 def write_texts(texts: Mapping[str, Sequence[str]], result: Path) -> None:
-    """Texts beside a results file NAME.json, one a line, as NAME.WAY.outputs.txt.xz."""
+    """Texts beside a results file NAME.json, one per line, as NAME.WAY.outputs.txt.xz."""
     for name, lines in texts.items():
         write_compressed(outputs_path(result.with_name(f"{result.stem}.{name}.json")), one_a_line(lines))

@@ -105,7 +105,7 @@ def check_stops_by_itself(model: Model, name: str) -> None:
     """Refuses a model that cannot stop as the paper's do; `name` is what the user called it."""
     if not stops_by_itself(model):
         kind = type(model.family).__name__
-        what = "was told its length" if model.family.is_told_its_length else f"is of the family {kind}"
+        what = "was given its length" if model.family.is_told_its_length else f"is of the family {kind}"
         raise ValueError(
             f"{name} {what} and has no stop probability to follow, as the paper's decoding does; "
             "give an InsNet with a binary stop head (recipes/yelp_threshold.toml)"

@@ -1,4 +1,4 @@
-"""The paper's parallel entries for one data set: Dinic beside one insertion a step and beside InsNet-uniform."""
+"""The paper's parallel entries for one data set: Dinic beside one insertion per step and beside InsNet-uniform."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence

@@ -50,7 +50,7 @@ class Drawing:
     """A folder for the texts of every model, task, settings and seed: what is there is not drawn again. It knows its
     models by their weights, but not the code: it is for the parts of one measurement."""
     on_written: Callable[[int], None] | None = None
-    """Hears how many more texts are there."""
+    """Receives how many more texts are there."""
 
     def draw(self, model: Model, task: Task, settings: Mapping[str, Any]) -> list[TextsOfSeed]:
         """What a model makes of a task with every seed."""

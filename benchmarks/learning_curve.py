@@ -1,7 +1,7 @@
 """How a run learned: its metrics in windows of updates, as numbers and as a drawing, and whether it ever jumped.
 
 Of a run that learns to share steps (section 3.3), also how its layers merge and what that does to the likelihood. Of
-several runs, what tells them apart.
+several runs, how they differ.
 """
 
 import itertools
@@ -101,11 +101,11 @@ def draw(detail: Mapping[str, Any], path: str | Path) -> None:
     with panels(len(groups), path) as axes:
         for axis, (title, names) in zip(axes, groups.items(), strict=True):
             for number, name in enumerate(names):
-                told = f", {name.removesuffix('_loss')}" if len(names) > 1 else ""
+                which = f", {name.removesuffix('_loss')}" if len(names) > 1 else ""
                 grey, colour = str(0.6 + 0.2 * number), f"C{number}"
-                axis.plot(*_points(detail["windows"], name), color=grey, linewidth=1, label=f"training{told}")
+                axis.plot(*_points(detail["windows"], name), color=grey, linewidth=1, label=f"training{which}")
                 valid = _points(detail["valid"], _VALID + name)
-                axis.plot(*valid, "o-", color=colour, markersize=3, label=f"valid{told}")
+                axis.plot(*valid, "o-", color=colour, markersize=3, label=f"valid{which}")
             axis.set(title=title, xlabel="update", ylabel="" if names == (_LAYERS,) else "nats")
             if axis is axes[-1] or len(names) > 1:
                 axis.legend(frameon=False, fontsize=7)

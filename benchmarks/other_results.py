@@ -55,9 +55,9 @@ def check_comparable(
     for figure in figures:
         other = figure.result.get("model", model)
         if other != model:
-            raise ValueError(f"{figure.file} tells of the model {other!r}, not of {model!r}; measure it again")
+            raise ValueError(f"{figure.file} is about the model {other!r}, not of {model!r}; measure it again")
         if figure.result.get("settings", {}).get("generation", generation) != generation:
-            raise ValueError(f"{figure.file} tells of other decoding settings; measure it again with these")
+            raise ValueError(f"{figure.file} has other decoding settings; measure it again with these")
         if names.count(figure.name) > 1:
             raise ValueError(f"{figure.name} would be there twice; give one another name, as in FILE.json:NAME=OTHER")
 

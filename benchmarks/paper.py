@@ -20,7 +20,7 @@ class Entry:
     nist2: float
     nist4: float
     steps: float
-    """Decoding steps a text."""
+    """Decoding steps per text."""
 
 
 TABLE: dict[str, dict[str, Entry]] = {
@@ -64,7 +64,7 @@ def spectrum_points(data: str) -> list[dict[str, Any]]:
     """The paper's points on the spectrum, as rows that `benchmarks.spectrum.draw` takes.
 
     It prints no numbers beside its plots, but three points follow from its table. Sequential decoding inserts once a
-    step; the lengths of the others' texts are not told and are taken to be the test's.
+    step; the lengths of the others' texts are not given and are taken to be the test's.
     """
     if data not in TABLE:
         raise ValueError(f"the paper has no points for {data!r}; choose {' or '.join(TABLE)}")

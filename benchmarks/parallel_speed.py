@@ -1,4 +1,4 @@
-"""What parallel decoding saves: the same model and the same keywords, several insertions a step against one.
+"""What parallel decoding saves: the same model and the same keywords, several insertions per step against one.
 
 Whole calls are timed, from keywords to texts, so that nothing a user waits for is left out. A latency ratio is the
 ratio of rounds, a batch lasting as long as its longest text, times that of what a round costs: this is what is lost.

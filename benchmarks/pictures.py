@@ -9,7 +9,7 @@ from typing import Any
 
 from insnet.files import write_atomically
 
-_STYLE = {"svg.hashsalt": "insnet", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}
+_STYLE: dict[Any, Any] = {"svg.hashsalt": "insnet", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}
 _FINE = re.compile(r"\b\d+\.\d{2,}")
 
 

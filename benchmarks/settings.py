@@ -28,7 +28,7 @@ def measure(
     *,
     on_measured: Callable[[str, Mapping[str, float]], None] | None = None,
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """The headline (bleu4_NAME, ...) and the detail behind it, the model's own settings first; `on_measured` hears of
+    """The headline (bleu4_NAME, ...) and the detail behind it, the model's own settings first; `on_measured` receives
     each choice as soon as it is known."""
     ways = {name_of_settings(settings) or OWN: Decoding(model, settings) for settings in ({}, *choices)}
     if len(ways) <= len(choices):

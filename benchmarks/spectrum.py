@@ -49,7 +49,7 @@ class Point:
 
 
 def points_of_model(model: str, settings: Sequence[str]) -> list[Point]:
-    """One model, one insertion a step and by every combination of settings, such as "parallel_mass=0.5/0.9 top_k=1"."""
+    """One model, one insertion per step and by every combination of settings, as in "parallel_mass=0.5/0.9 top_k=1"."""
     points = [Point("sequential", "sequential", model, {"mode": "sequential"})]
     for combination in itertools.chain.from_iterable(map(read_settings, settings)):
         name, series = name_of_settings(combination), " + ".join(combination)
@@ -60,7 +60,7 @@ def points_of_model(model: str, settings: Sequence[str]) -> list[Point]:
 
 
 def points_of_taus(folder_of_tau: Mapping[float, str]) -> list[Point]:
-    """A model for every tolerance, each with the paper's top-k; -inf writes one insertion a step, inf is uniform."""
+    """A model for every tolerance, each with the paper's top-k; -inf writes one insertion per step, inf is uniform."""
     return [
         Point(f"tau_{tau:g}", "a model for every tau", folder, settings_of_tau(tau))
         for tau, folder in sorted(folder_of_tau.items())

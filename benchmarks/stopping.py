@@ -72,7 +72,7 @@ def _untruncated(model: Model, task: Task, common: dict[str, Any]) -> dict[str, 
     """Mean words of texts drawn from the whole distribution over those of the references, with keywords and without."""
     options = {**common, **asdict(model.generation.untruncated())}
     with_keywords = model.generate_batch(task.keywords, **options)
-    # One text a seed: a batch of equal requests would give the same text over and over.
+    # One text per seed: a batch of equal requests would give the same text over and over.
     nothing_given = model.generate([], num_samples=len(task.references), **options)
     return {
         "untruncated_length_ratio": length_ratio([result.text for result in with_keywords], task.references),

@@ -72,7 +72,7 @@ MASKED = torch.iinfo(torch.int64).max  # larger than any position, so it never c
 
 
 def sequential_layer_of_step(position_of_step: Tensor) -> list[int]:
-    """One token a layer, <bos> and <eos> standing above all layers in layer 0."""
+    """One token per layer, <bos> and <eos> standing above all layers in layer 0."""
     return [max(step - 1, 0) for step in range(len(position_of_step))]
 
 
@@ -177,10 +177,10 @@ def draw_offset_compression(position_of_step: Tensor) -> Any:
 
 
 def draw_layers(position_of_step: Tensor) -> Any:
-    """Figure 5: the same order with one token a layer, and with layers merged as far as slots allow."""
+    """Figure 5: the same order with one token per layer, and with layers merged as far as slots allow."""
     plt = _pyplot()
     layers = [sequential_layer_of_step(position_of_step), merged_layer_of_step(position_of_step)]
-    titles = ["(a) one token a layer: sequential", "(b) merged layers: the limit tau = infinity"]
+    titles = ["(a) one token per layer: sequential", "(b) merged layers: the limit tau = infinity"]
     words, parents = _words(position_of_step), parent_of_step(position_of_step)
     deepest = max(layers[0])
     figure, axes = plt.subplots(1, 2, figsize=(11.2, 4.2))

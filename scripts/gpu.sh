@@ -67,7 +67,7 @@ run() {
         [ $status -ne $interrupted ] || exit $interrupted
         [ $status -eq 0 ] || failed+=" '$job'"
     done
-    [ -z "$failed" ] || fail "these jobs failed, as $out/log.txt tells:$failed"
+    [ -z "$failed" ] || fail "these jobs failed, see $out/log.txt:$failed"
     rm "$out/log.txt" # each run's part of it is among the reports
     local files=("$out"/*)
     [ ${#files[@]} -le $most_files ] && [ "$(du -cb "${files[@]}" | tail -n 1 | cut -f 1)" -le $most_bytes ] ||

@@ -3,7 +3,7 @@
     python -m scripts.make_data CORPORA
 
 CORPORA has the folders wikipedia, common_voice, yelp and news (those that are missing are left out), each with its
-splits as SPLIT.txt or SPLIT.txt.xz, one text a line, and keyword lists of some splits as SPLIT.keywords.txt.
+splits as SPLIT.txt or SPLIT.txt.xz, one text per line, and keyword lists of some splits as SPLIT.keywords.txt.
 
 The general model learns from Wikipedia and Common Voice. Of Wikipedia's valid split the first 1,000 sentences are kept
 for the report (data/wikipedia), the next 2,000, with 150 of Common Voice, are the valid split of training, mixed as

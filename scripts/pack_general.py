@@ -24,7 +24,7 @@ LIMITS = (
     "English only. Other languages and scripts are kept as keywords, but the text around them makes little sense.",
     "`valid_*` are nats per decision on 2,150 sentences held out of the same sources, in both orders as in training, "
     "the length (`valid_stop`) being decided once a sentence; `int8_minus_bf16` is what storing the weights in eight "
-    "bits costs, in nats an insertion.",
+    "bits costs, in nats per insertion.",
     "The other scores are from 1,000 Wikipedia sentences it has not seen, four keywords each; `judge_ppl` is the "
     "perplexity of the texts to SmolLM2-135M, `judge_ppl_reference` that of the originals.",
 )

@@ -34,7 +34,7 @@ yelp_plan_and_write="$of_32 count_quantile=0.18 temperature=0.93 repetition_pena
 news_one_by_one="$of_16 count_quantile=0.64 temperature=1.3 final_temperature=0.4 revise=1 revise_share=0.2"
 news_parallel="parallel_mass=0.81 $of_16 count_quantile=0.64 temperature=0.84 revise=1 revise_share=0.2"
 news_plan_and_write="$of_16 count_quantile=0.34 temperature=0.7 repetition_penalty=1.2"
-yelp_plan_and_write=${YELP_PLAN_AND_WRITE:-$yelp_plan_and_write} # once valid has told
+yelp_plan_and_write=${YELP_PLAN_AND_WRITE:-$yelp_plan_and_write} # once chosen on valid
 news_plan_and_write=${NEWS_PLAN_AND_WRITE:-$news_plan_and_write}
 yelp_tries=("$of_32 count_quantile=0.14/0.18/0.22 temperature=0.93 repetition_penalty=1.2"
     "$of_32 count_quantile=0.18 temperature=0.85/1.0 repetition_penalty=1.2"
@@ -102,7 +102,7 @@ draw() { # a seed's sequential texts are found by the second command
     local failed=
     wait_for_all || failed=yes
     tar cJf "$out/kept.tar.xz" runs/kept # what there is, in any case
-    [ -z "$failed" ] || { echo "error: not all texts were drawn: runs/kept/*.log tell why; draw again to go on" >&2 && exit 1; }
+    [ -z "$failed" ] || { echo "error: not all texts were drawn: see runs/kept/*.log; draw again to go on" >&2 && exit 1; }
 }
 
 rival() { # a process for each line of tries

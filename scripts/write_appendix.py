@@ -32,7 +32,7 @@ def appendix(models: Mapping[str, insnet.Model], news: insnet.Model) -> str:
     how = (
         "Models that learned from Yelp alone, or from both sets and then from news, in random order, and decode as the "
         "paper's do: one "
-        f"insertion a step among the slots that hold {PAPER_DECODING['slot_mass']:g} of the probability, one of the "
+        f"insertion per step among the slots that hold {PAPER_DECODING['slot_mass']:g} of the probability, one of the "
         f"{PAPER_DECODING['top_k']} likeliest tokens, the end where the stop probability exceeds "
         f"{PAPER_DECODING['stop_threshold']:g}. They do not ship."
     )

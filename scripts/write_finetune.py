@@ -58,7 +58,7 @@ class Tuning:
     processor_seconds: float
     """The same on all cores together: what it takes when others use the machine, too."""
     printed: list[str]
-    """What the command tells."""
+    """What the command prints."""
 
 
 # --- the measurement ---
@@ -123,7 +123,7 @@ def page(tuning: Tuning, name: str, link: str) -> str:
     printed = "\n".join(_without_folders(line) for line in tuning.printed)
     option = "" if name == DEFAULT else f" --model {name}"
     introduction = (
-        "`insnet finetune FILE --output DIR` trains a model further on sentences of yours, one a line. "
+        "`insnet finetune FILE --output DIR` trains a model further on sentences of yours, one per line. "
         f"Here the model is `{name}`, and the sentences are {SENTENCES} notices from a harbour wall, "
         "which the package makes itself; "
         f"{HELD_OUT} more stay hidden to judge by."
@@ -186,7 +186,7 @@ def figures_table(tuning: Tuning, link: str) -> str:
 
 
 def texts_table(tuning: Tuning) -> str:
-    """One row a keyword list."""
+    """One row per keyword list."""
     rows = [
         f"| {escaped(', '.join(words))} | {with_bold_keywords(before, words)} | {with_bold_keywords(after, words)} |"
         for words, before, after in zip(KEYWORDS, tuning.before.texts, tuning.after.texts, strict=True)

@@ -1,7 +1,7 @@
 """Writes docs/samples.md: python -m scripts.write_samples [--model NAME] [--tau TAU=DIR ...] [--order FILE].
 
 What a model writes for the forty keyword lists of samples_keywords.txt, seed 0, first draw, nothing chosen or mended;
-some of them again with several words a round, by the same model or by one model for each tolerance tau; and in which
+some of them again with several words per round, by the same model or by one model for each tolerance tau; and in which
 order it inserts, read from the results file of `python -m benchmarks.insertion_order`. What write_appendix.py has
 written at the end of the page stays.
 """
@@ -67,7 +67,7 @@ Lists of our own; required words are bold.
 
 ## Step by step
 
-Numbers {numbers} again; what a step inserted is bold. A rare word takes several steps, one a piece.
+Numbers {numbers} again; what a step inserted is bold. A rare word takes several steps, one per piece.
 
 {steps}
 
@@ -90,7 +90,7 @@ def kept_part(page: str) -> str:
 
 
 def samples_table(results: Sequence[insnet.Result]) -> str:
-    """One row a text."""
+    """One row per text."""
     rows = [
         f"| {number} | {escaped(', '.join(result.keywords))} | {with_bold_keywords(result.text, result.keywords)} |"
         for number, result in enumerate(results, start=1)
@@ -116,11 +116,11 @@ def steps_section(result: insnet.Result) -> str:
     return "\n".join(["| step | canvas |", "|---|---|", start, *rows])
 
 
-# --- several words a round ---
+# --- several words per round ---
 
 
 def degrees_section(model: insnet.Model, name: str, lists: Sequence[list[str]], folder_of_tau: dict[float, str]) -> str:
-    """Some lists again, from one word a round to many; nothing for a model that can only insert one by one."""
+    """Some lists again, from one word per round to many; nothing for a model that can only insert one by one."""
     if not model.family.traits.inserts_in_layers:
         return ""
     points = [*points_of_model(name, () if folder_of_tau else DEGREES), *points_of_taus(folder_of_tau)]
@@ -131,10 +131,10 @@ def degrees_section(model: insnet.Model, name: str, lists: Sequence[list[str]], 
     if folder_of_tau:
         how = f"below `{name}` one model for each tolerance τ, with the paper's top-k; only `{name}` ships"
     text = (
-        f"Numbers {numbers} again, from one word a round to many ({how}). The number behind a word is the round that "
+        f"Numbers {numbers} again, from one word per round to many ({how}). The number behind a word is the round that "
         "it came in; required words are bold."
     )
-    return "\n\n".join(["## Several words a round", wrapped(text), *tables]) + "\n\n"
+    return "\n\n".join(["## Several words per round", wrapped(text), *tables]) + "\n\n"
 
 
 def degrees_table(points: Sequence[Point], model_of: Callable[[str], insnet.Model], keywords: list[str]) -> str:
@@ -147,7 +147,7 @@ def degrees_table(points: Sequence[Point], model_of: Callable[[str], insnet.Mode
 
 
 def label(point: Point) -> str:
-    """What tells a way to write from the others, in words."""
+    """How a way to write differs from the others, in words."""
     own = [f"{key} {value}" for key, value in point.settings.items() if key != "mode"]
     if point.name.startswith("tau_"):
         own = [point.name.replace("tau_", "τ = "), *own]
@@ -255,7 +255,7 @@ def read_order(path: Path, name: str) -> dict[str, Any]:
         raise ValueError(f"{path} does not exist; measure first: {how}")
     order: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if order["settings"]["model"] != name:
-        raise ValueError(f"{path} tells of {order['settings']['model']!r}, not of {name!r}; measure again: {how}")
+        raise ValueError(f"{path} is about {order['settings']['model']!r}, not of {name!r}; measure again: {how}")
     return order
 
 

@@ -57,7 +57,7 @@ class Row:
     begin: str = ""
     """What its figures begin with there."""
     ours: str = ""
-    """What tells our row from the paper's."""
+    """How our row differs from the paper's."""
 
 
 ROWS = (
@@ -78,7 +78,7 @@ ROWS = (
 OF_OUR_MODELS = ("quality", "base", "dinic", "alone")
 """The files whose texts are looked at."""
 OF_TEXTS = {"coverage": "{:.3f}", "length_ratio": "{:.2f}", "distinct2_ratio": "{:.2f}", "judge_ppl": "{:.0f}"}
-"""What is told of our texts, and how."""
+"""What is shown of our texts, and how."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _of_ours(results: Results, file: str, begin: str) -> list[str]:
 
 
 def texts_table(results: Results) -> str:
-    """What BLEU does not tell of our texts."""
+    """What BLEU does not measure of our texts."""
     what = ("coverage", "length ratio", "distinct-2 ratio", "perplexity")
     lines = [
         "| ours | " + " | ".join(f"{data} {name}" for data in ("Yelp", "News") for name in what) + " |",

@@ -101,7 +101,7 @@ def test_the_papers_decoding_is_left_out_aloud_or_refused(benchmark, runs, data)
     assert "faithful_bleu2" not in ended.json_lines()[0]["headline"]
     assert "faithful_bleu2" in benchmark("quality", runs["full"], *options).json_lines()[0]["headline"]
     refused = benchmark("quality", runs["full"], *options, "--faithful", runs["told"])
-    assert refused.code == 1 and "was told its length" in refused.err and len(refused.err.splitlines()) == 1
+    assert refused.code == 1 and "was given its length" in refused.err and len(refused.err.splitlines()) == 1
     assert benchmark("quality", runs["full"], *options, "--settings", "top_k=1/2").code == 2
 
 

@@ -51,7 +51,7 @@ def test_what_cannot_be_read_is_refused(figure, tmp_path):
 
 def test_what_cannot_be_compared_is_refused(figure):
     for other, told in (
-        (figure("rounds_ratio", model="tour"), "tells of the model 'tour', not of 'general'"),
+        (figure("rounds_ratio", model="tour"), "is about the model 'tour', not of 'general'"),
         (figure("rounds_ratio", settings={"generation": {"parallel": {"top_k": 2}}}), "other decoding settings"),
         (figure("rounds_ratio=bleu4"), "bleu4 would be there twice"),
     ):

@@ -84,7 +84,7 @@ def test_quality_has_every_promised_figure_of_every_way_to_write():
 
 def test_a_model_told_its_length_cannot_decode_as_the_paper_does():
     told = lower(count_head=9, length_conditioned=True)
-    with pytest.raises(ValueError, match="was told its length"):
+    with pytest.raises(ValueError, match="was given its length"):
         quality.ways(Decoding(told, {}), faithful=told)
     with pytest.raises(ValueError, match="is of the family Autoregressive"):
         quality.ways(Decoding(told, {}), faithful=lower("autoregressive"))
@@ -201,7 +201,7 @@ def test_models_in_each_others_place_and_other_stopping_are_refused(ablated):
     with pytest.raises(ValueError, match="the ablation stops as the paper does"):
         ablation.measure(ablated, TASK, Drawing((0,)), settings={"stopping": "sampled"})
     told = {**ablated, "full": lower(count_head=9, length_conditioned=True)}
-    with pytest.raises(ValueError, match="given as full was told its length"):
+    with pytest.raises(ValueError, match="given as full was given its length"):
         ablation.measure(told, TASK, Drawing((0,)))
     left_to_right = {**ablated, "truncated": lower("autoregressive")}
     with pytest.raises(ValueError, match="given as truncated has truncated = None"):

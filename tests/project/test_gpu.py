@@ -106,7 +106,7 @@ def test_a_finished_job_is_left_alone_and_a_packed_model_can_be_started_from(mac
 @pytest.mark.slow
 def test_a_job_that_fails_is_told_at_the_end_and_stops_no_other(machine: Machine) -> None:
     jobs = ["wrong=recipes/tour.toml train.updates=many", "right=recipes/tour.toml train.updates=2"]
-    with pytest.raises(AssertionError, match=r"these jobs failed, as out/log\.txt tells: 'wrong=recipes"):
+    with pytest.raises(AssertionError, match=r"these jobs failed, see out/log\.txt: 'wrong=recipes"):
         machine.gpu("run", "out", "1", *jobs, EVALUATE="--limit 0", WEIGHTS="right")
     assert machine.out("out") == ["log.txt", "reports.tar.xz", "right.model.tar.00"], "safe before it is evaluated"
     log = (machine.folder / "out" / "log.txt").read_text()

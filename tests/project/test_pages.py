@@ -125,4 +125,4 @@ def test_the_page_on_fine_tuning_shows_the_committed_figures() -> None:
 def test_the_appendix_refuses_a_model_that_cannot_stop_as_the_papers(tmp_path: Path, capsys) -> None:
     folders = [word for name in (*appendix.TITLES, "news") for word in (f"--{name}", "tour")]
     assert appendix.main([*folders, "--output", str(tmp_path / "samples.md")]) == 1
-    assert "the model given as full was told its length" in capsys.readouterr().err
+    assert "the model given as full was given its length" in capsys.readouterr().err

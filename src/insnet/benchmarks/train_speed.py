@@ -131,7 +131,7 @@ def _measure_layers(config: TrainSpeedConfig, length: int, device: torch.device)
 def _finding_layers(
     model: Generator, batch: TokenBatch, config: TrainSpeedConfig, device: torch.device, tau: Tensor
 ) -> Callable[[], Tensor]:
-    """Tells how many layers a batch has in all."""
+    """Counts how many layers a batch has in all."""
     assert isinstance(model, InsNet)
     order, dtype = position_of_step(model.config.order, sentence_of_batch(batch)), _dtype(config, device)
     asks_model = _asks_model(tau)

@@ -31,7 +31,7 @@ def generate(
     mode: options.ModeOption = None,
     input_file: Annotated[
         Path | None,
-        typer.Option("--input", metavar="FILE", help="One keyword list a line, parted by tabs or else by spaces."),
+        typer.Option("--input", metavar="FILE", help="One keyword list per line, parted by tabs or else by spaces."),
     ] = None,
     output_file: Annotated[
         Path | None,

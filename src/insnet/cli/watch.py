@@ -22,7 +22,7 @@ _COLOURS = ("yellow", "magenta", "green", "red", "blue", "bright_black")  # cyan
 
 
 def watch(steps: Iterable[dict[str, Any]], keywords: Sequence[str]) -> None:
-    """Shows trace entries as they come: in place on a terminal, elsewhere one line a step."""
+    """Shows trace entries as they come: in place on a terminal, elsewhere one line per step."""
     from rich.console import Console
 
     console = Console(highlight=False)

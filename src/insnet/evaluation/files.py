@@ -9,7 +9,7 @@ from insnet.files import write_atomically
 
 
 def json_text(values: object) -> str:
-    """Values as indented JSON, rows of a table a line each; not-a-number and infinity, which JSON does not have, are a
+    """Values as indented JSON, each row of a table on one line; not-a-number and infinity, which JSON lacks, are a
     ValueError.
 
     >>> print(json_text({"rows": [{"update": 1, "loss": 2.5}, {"update": 2, "loss": 2.25}]}), end="")
@@ -41,7 +41,7 @@ def _has_entries(value: object) -> bool:
 
 
 def one_a_line(texts: Iterable[str]) -> str:
-    """The texts, one a line; a line break inside one becomes a space, which changes no score here."""
+    """The texts, one per line; a line break inside one becomes a space, which changes no score here."""
     return "".join(" ".join(text.splitlines()) + "\n" for text in texts)
 
 

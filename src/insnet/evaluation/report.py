@@ -98,7 +98,7 @@ def score_texts(
 ) -> Report:
     """All scores of the outputs on whitespace words; upper and lower case are one throughout if `lower_case`.
 
-    Only the judge, who reads the texts as they are printed, always tells them apart.
+    Only the judge, who reads the texts as they are printed, always keeps them apart.
     """
     first_references = [texts[0] for texts in reference_lists(outputs, references)]
     check_same_length("outputs", outputs, "step counts", steps)
@@ -142,15 +142,15 @@ def headline(reports: Sequence[Report]) -> dict[str, float]:
 def detail_of_seeds(reports: Sequence[Report], settings: Mapping[str, object] | None = None) -> dict[str, object]:
     """What stands behind such figures: what is the same for all seeds, the settings, and each seed's scores."""
     same = {name: getattr(reports[0], name) for name in _SAME_FOR_EVERY_SEED}
-    told = {*same, "data"}
-    of_seed = [{name: value for name, value in asdict(report).items() if name not in told} for report in reports]
+    known = {*same, "data"}
+    of_seed = [{name: value for name, value in asdict(report).items() if name not in known} for report in reports]
     return {**same, "settings": dict(settings or {}), "per_seed": of_seed}
 
 
 def write_report(report: Report, outputs: Sequence[str], place: str | Path) -> Path:
     """The JSON file written: `place` itself if it ends in .json, else report.json in that folder.
 
-    The outputs lie beside it, one a line, as NAME.outputs.txt.
+    The outputs lie beside it, one per line, as NAME.outputs.txt.
     """
     if len(outputs) != report.sentences:
         raise ValueError(

@@ -53,10 +53,10 @@ def write_result(
 
 
 def provenance(command: str = "") -> dict[str, str]:
-    """By which command, if there is one to tell, commit and hardware something is measured, and when: now."""
-    told = {"command": command} if command else {}
+    """By which command, if there is one, commit and hardware something is measured, and when: now."""
+    given = {"command": command} if command else {}
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return told | {"commit": commit(), "hardware": hardware(), "date": date}
+    return given | {"commit": commit(), "hardware": hardware(), "date": date}
 
 
 def commit() -> str:
@@ -65,8 +65,8 @@ def commit() -> str:
     Result files and figures do not count as changes: a series of measurements writes one after another.
     The environment variable INSNET_COMMIT goes before: a copy on another machine may have no history, or an older one.
     """
-    if told := os.environ.get("INSNET_COMMIT"):
-        return told
+    if given := os.environ.get("INSNET_COMMIT"):
+        return given
     here = Path(__file__).resolve()
     # A package installed inside another project's folder must not report that project's commit.
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:

@@ -108,7 +108,7 @@ def read_task(data: str | Path, split: str, *, limit: int | None = None, keyword
     if len(keywords) != len(references):
         raise ValueError(
             f"{folder}: {split}.keywords has {len(keywords)} lines and {split} has {len(references)}; "
-            "both need one line a sentence"
+            "both need one line per sentence"
         )
     return Task(folder.resolve().name, split, references[:limit], keywords[:limit])
 
