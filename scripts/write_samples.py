@@ -18,7 +18,7 @@ from typing import Any
 import insnet
 from benchmarks.spectrum import Point, points_of_model, points_of_taus, read_tau
 from insnet.cli.terminal import with_keywords
-from insnet.cli.watch import View, with_newest
+from insnet.cli.watch import View
 from insnet.files import write_atomically
 from insnet.shelf import DEFAULT
 from insnet.text.corpus import read_keyword_lists
@@ -293,7 +293,8 @@ def with_bold_fillings(text: str, kept: Sequence[str]) -> str:
 
 def with_bold_news(text: str, previous: str) -> str:
     """The text with what was not in the previous one bold."""
-    return with_bold(text, [(span.start, span.end) for span in with_newest(text, previous, []).spans])
+    newest = View.of(previous).grown(text).styled([], shows_newest=True)
+    return with_bold(text, [(span.start, span.end) for span in newest.spans])
 
 
 def with_bold(text: str, spans: Sequence[tuple[int, int]]) -> str:

@@ -19,7 +19,7 @@ class Device(StrEnum):
 
 
 class Mode(StrEnum):
-    """How many insertions per step makes."""
+    """How many insertions a step makes."""
 
     sequential = "sequential"
     parallel = "parallel"

@@ -91,11 +91,6 @@ class View:
         return styled
 
 
-def with_newest(text: str, previous: str, keywords: Sequence[str]) -> "Text":
-    """The text with its required words styled, and what was not in the previous text highlighted."""
-    return View.of(previous).grown(text).styled(keywords, shows_newest=True)
-
-
 def _numbered(number: int, text: "Text") -> "Text":
     from rich.text import Text
 

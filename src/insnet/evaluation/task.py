@@ -25,23 +25,6 @@ class Task:
     """The words each output must hold, parallel to the references."""
 
 
-def evaluate(
-    model: Model,
-    data: str | Path,
-    split: str = "test",
-    *,
-    limit: int | None = None,
-    keywords_per_line: int = 7,
-    seed: int = 0,
-    batch_size: int = 64,
-    judge: Judge | None = None,
-    **options: Any,
-) -> tuple[Report, list[str]]:
-    """The scores of a model on a split of a data folder, and the texts; `options` are those of `generate_batch`."""
-    task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
-    return evaluate_task(model, task, seed=seed, batch_size=batch_size, judge=judge, **options)
-
-
 def evaluate_task(
     model: Model, task: Task, *, seed: int = 0, batch_size: int = 64, judge: Judge | None = None, **options: Any
 ) -> tuple[Report, list[str]]:
