@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from small_models import KINDS, LINES, small_model
 
-from insnet.benchmarks.insertion_order import WordRanks, describe, in_random_order, measure, trajectory_of
+from benchmarks.insertion_order import WordRanks, describe, in_random_order, measure, trajectory_of
 from insnet.decoding.request import Request, required_words
-from insnet.evaluate import Task
+from insnet.evaluation.task import Task
 from insnet.text.words import MARK, split
 
 LISTS = [["captain", "new york"], [], ["bread"], ["goat", "hat", "garden"]] * 5

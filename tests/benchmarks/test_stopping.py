@@ -5,9 +5,9 @@ import json
 import pytest
 from small_models import LINES, small_model
 
-from insnet.benchmarks.stopping import measure, rules, texts_to_write
-from insnet.evaluate import Task, evaluate_task
+from benchmarks.stopping import measure, rules, texts_to_write
 from insnet.evaluation.lengths import mean_words
+from insnet.evaluation.task import Task, evaluate_task
 
 TASK = Task("tour", "valid", LINES[:6], [["captain"], ["bread"], [], ["goat", "hat"], ["garden"], ["boat"]])
 MODELS = {

@@ -147,7 +147,7 @@ def test_watching_a_terminal_redraws_in_colour(insnet, monkeypatch):
     ],
 )
 def test_the_newest_words_are_highlighted(previous, text, newest):
-    styled = watch.with_newest(text, previous, [])
+    styled = watch.View.of(previous).grown(text).styled([], shows_newest=True)
     assert [text[span.start : span.end] for span in styled.spans] == newest
 
 

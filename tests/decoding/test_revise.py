@@ -199,10 +199,10 @@ def test_a_revision_is_kept_where_it_is_likelier_and_accepted(model):
 
 def test_a_text_that_was_cut_off_stays_so_when_it_is_revised(model):
     options = {"top_k": 0, "revise": 2, "revise_share": 0.3, "min_words": 1, "max_tokens": 6, "stopping": "threshold"}
-    results = model.generate_batch(LISTS * 3, seed=1, **options)
+    results = model.generate_batch(LISTS * 8, seed=1, **options)
     cut = [result for result in results if not result.finished]
     assert any(step["delete"] for result in cut for step in result.trace)
-    firsts = model.generate_batch(LISTS * 3, seed=1, **{**options, "revise": 0})
+    firsts = model.generate_batch(LISTS * 8, seed=1, **{**options, "revise": 0})
     assert [result.finished for result in firsts] == [result.finished for result in results]
 
 

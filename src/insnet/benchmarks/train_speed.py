@@ -132,7 +132,7 @@ def _measure_layers(config: TrainSpeedConfig, length: int, device: torch.device)
 def _finding_layers(
     model: Generator, batch: TokenBatch, config: TrainSpeedConfig, device: torch.device, objective: InsNetObjective
 ) -> Callable[[], Tensor]:
-    """Tells how many layers a batch has in all."""
+    """Counts how many layers a batch has in all."""
     assert isinstance(model, InsNet)
     dtype = _dtype(config, device)
 

@@ -89,7 +89,7 @@ def train(
 
 
 def finetune(
-    text_file: Annotated[Path, typer.Argument(metavar="FILE", help="Your sentences, one a line.")],
+    text_file: Annotated[Path, typer.Argument(metavar="FILE", help="Your sentences, one per line.")],
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="The folder of the new model.")],
     model: options.ModelOption = None,
     epochs: Annotated[
@@ -117,7 +117,7 @@ def finetune(
     from insnet.shelf import find
 
     if not text_file.is_file():
-        raise ValueError(f"{text_file} does not exist; expected a text file with one sentence a line")
+        raise ValueError(f"{text_file} does not exist; expected a text file with one sentence per line")
     folder = find(model)
     from insnet.training.finetune import finetune as run
 

@@ -22,7 +22,7 @@ _COLOURS = ("yellow", "magenta", "green", "red", "blue", "bright_black")  # cyan
 
 
 def watch(steps: Iterable[dict[str, Any]], keywords: Sequence[str]) -> None:
-    """Shows trace entries as they come: in place on a terminal, elsewhere one line a step."""
+    """Shows trace entries as they come: in place on a terminal, elsewhere one line per step."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -89,11 +89,6 @@ class View:
             elif step > 0 and size[step] > 1:
                 styled.stylize(_COLOURS[step % len(_COLOURS)], start, end)
         return styled
-
-
-def with_newest(text: str, previous: str, keywords: Sequence[str]) -> "Text":
-    """The text with its required words styled, and what was not in the previous text highlighted."""
-    return View.of(previous).grown(text).styled(keywords, shows_newest=True)
 
 
 def _numbered(number: int, text: "Text") -> "Text":

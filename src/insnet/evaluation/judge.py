@@ -103,11 +103,6 @@ class Judge:
         return [float(each) for each in (nats.view_as(target) * inside).double().sum(dim=1)]
 
 
-def perplexity(texts: Sequence[str], *, judge: Judge | None = None) -> Judged:
-    """How surprising the texts are to a judge; left out, it is loaded anew, which takes some seconds."""
-    return (judge or load_judge()).perplexity(texts)
-
-
 def load_judge(folder: str | Path | None = None, *, device: str | torch.device | None = None) -> Judge:
     """SmolLM2, or the causal language model of a folder, on a GPU if there is one and `device` does not say else."""
     if folder is not None and not Path(folder).is_dir():
