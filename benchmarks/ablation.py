@@ -26,7 +26,7 @@ SWITCHES = {
     "noglobal": {"truncated": False, "noglobal": True},
 }
 """How the config of each model is set."""
-_FIXED = ("stopping", "stop_threshold")
+_FIXED = ("stopping",)
 
 
 def measure(

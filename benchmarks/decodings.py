@@ -15,22 +15,18 @@ from insnet.model import Model
 
 PAPER_DECODING: Mapping[str, Any] = {
     "mode": "sequential",
-    "slot_choice": "nucleus",
     "slot_mass": 0.7,
     "temperature": 1.0,
     "final_temperature": 0.0,
     "top_k": 5,
     "top_p": 1.0,
     "min_p": 0.0,
-    "typical_p": 1.0,
     "stopping": "threshold",
-    "stop_threshold": 0.5,
     "min_words": 1,
     "rounds": 0,
     "candidates": 1,
     "revise": 0,
     # The paper's own samples say "here here" and "the owner owner": nothing kept words from being repeated.
-    "no_adjacent_repeats": False,
     "no_repeat_ngram": 0,
     "repetition_penalty": 1.0,
 }
@@ -98,14 +94,14 @@ def draw(decoding: Decoding, task: Task, drawing: Drawing, judge: Judge | None =
 
 def stops_by_itself(model: Model) -> bool:
     """Whether a model can decode as the paper does: an InsNet that has a stop probability to follow."""
-    return isinstance(model.family, InsNet) and not model.family.is_told_its_length
+    return isinstance(model.family, InsNet) and model.family.config.longest is None
 
 
 def check_stops_by_itself(model: Model, name: str) -> None:
     """Refuses a model that cannot stop as the paper's do; `name` is what the user called it."""
     if not stops_by_itself(model):
         kind = type(model.family).__name__
-        what = "was given its length" if model.family.is_told_its_length else f"is of the family {kind}"
+        what = "was given its length" if model.family.config.longest is not None else f"is of the family {kind}"
         raise ValueError(
             f"{name} {what} and has no stop probability to follow, as the paper's decoding does; "
             "give an InsNet with a binary stop head (recipes/yelp_threshold.toml)"
@@ -120,8 +116,8 @@ def hits_cap(result: DrawnText, max_words: int) -> bool:
 def read_settings(text: str) -> list[dict[str, Any]]:
     """Every combination that a text of settings stands for; slashes part what is to be tried.
 
-    >>> read_settings("parallel_mass=1 confidence=0.1/0.2")
-    [{'parallel_mass': 1, 'confidence': 0.1}, {'parallel_mass': 1, 'confidence': 0.2}]
+    >>> read_settings("parallel_mass=1 top_k=3/5")
+    [{'parallel_mass': 1, 'top_k': 3}, {'parallel_mass': 1, 'top_k': 5}]
     """
     choices: dict[str, list[Any]] = {}
     uniform = " ".join(f"{name}={value}" for name, value in UNIFORM.items())

@@ -10,7 +10,7 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,7 +91,7 @@ def measure(
         headline |= _ends(detail[f"{name}_in_random_order"], f"{prefix}random_")
     settings = {
         "model": model.folder.resolve().name if model.folder else type(model.family).__name__,
-        "generation": asdict(job.config),
+        "generation": job.config.flat(),
         "texts": len(task.keywords),
         "shuffles": _SHUFFLES,
     }

@@ -74,7 +74,7 @@ def measure(
     `others` are figures to be put beside them.
     """
     modes = {mode: {**settings, "mode": mode} for mode in MODES}
-    configs = {mode: asdict(model.job(**options).config) for mode, options in modes.items()}
+    configs = {mode: model.job(**options).config.flat() for mode, options in modes.items()}
     name = model_name(model)
     names = {size: config.latency_name(size) for size in config.batch_sizes}
     check_comparable(others, model=name, generation=configs, own_names=[*names.values(), *_FIGURES])
@@ -117,7 +117,9 @@ def _timed(
     batches = [lists[first : first + batch] for first in range(0, len(lists), batch)]
 
     def call(mode: str) -> Callable[[], list[list[Result]]]:
-        rows = batch * model.job(**modes[mode]).config.candidates  # a text's candidates are written at the same time
+        rows = (
+            batch * model.job(**modes[mode]).config.selection.candidates
+        )  # a text's candidates are written at the same time
         options: dict[str, Any] = {"seed": config.seed, "batch_size": rows, **modes[mode]}
         return lambda: [model.generate_batch(each, **options) for each in batches]
 

@@ -7,7 +7,7 @@ has one model, and one switch that is turned at decoding time.
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -102,7 +102,7 @@ def measure(
     if len(set(names)) < len(names):
         raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is asked for twice; give it once")
     models = {name: load(name) for name in dict.fromkeys(point.model for point in points)}
-    configs = [asdict(models[point.model].job(**point.settings).config) for point in points]  # refused before all else
+    configs = [models[point.model].job(**point.settings).config.flat() for point in points]  # refused before all else
     rows: list[Row] = []
     texts: dict[str, list[str]] = {}
     for point, config in zip(points, configs, strict=True):

@@ -6,7 +6,6 @@ one the model has learned from; the rules are better compared on what it is to b
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,7 +46,7 @@ def measure(
         rows.append({"rule": name, **settings, **scores})
         headline |= {f"{score}_{name}": scores[score] for score in ("bleu4", "length_ratio")}
     folder = model.folder.resolve().name if model.folder else type(model.family).__name__
-    return headline, {"settings": {"model": folder, **asdict(model.generation)}, "rules": rows}
+    return headline, {"settings": {"model": folder, **model.generation.flat()}, "rules": rows}
 
 
 def rules(model: Model, quantiles: Sequence[float]) -> dict[str, dict[str, Any]]:
@@ -57,9 +56,9 @@ def rules(model: Model, quantiles: Sequence[float]) -> dict[str, dict[str, Any]]
         for quantile in quantiles
     }
     sampled = {"sampled": {"stopping": "sampled"}}
-    if model.family.is_told_its_length:
+    if model.family.config.longest is not None:
         return {**counted, **sampled}
-    by_hazard = {name: {"stopping": name} for name in ("threshold", "cumulative", "rehearsed")}
+    by_hazard = {name: {"stopping": name} for name in ("threshold", "rehearsed")}
     return {**(counted if getattr(model.family.config, "count_head", 0) else {}), **by_hazard, **sampled}
 
 
@@ -70,7 +69,7 @@ def texts_to_write(model: Model, task: Task, quantiles: Sequence[float], whole_t
 
 def _untruncated(model: Model, task: Task, common: dict[str, Any]) -> dict[str, float]:
     """Mean words of texts drawn from the whole distribution over those of the references, with keywords and without."""
-    options = {**common, **asdict(model.generation.untruncated())}
+    options = {**common, **model.generation.untruncated().flat()}
     with_keywords = model.generate_batch(task.keywords, **options)
     # One text per seed: a batch of equal requests would give the same text over and over.
     nothing_given = model.generate([], num_samples=len(task.references), **options)

@@ -121,7 +121,7 @@ def steps_section(result: insnet.Result) -> str:
 
 def degrees_section(model: insnet.Model, name: str, lists: Sequence[list[str]], folder_of_tau: dict[float, str]) -> str:
     """Some lists again, from one word per round to many; nothing for a model that can only insert one by one."""
-    if not model.family.traits.inserts_in_layers:
+    if not model.family.traits.several_per_step:
         return ""
     points = [*points_of_model(name, () if folder_of_tau else DEGREES), *points_of_taus(folder_of_tau)]
     models = {name: model, **{folder: insnet.load(folder, device="cpu") for folder in folder_of_tau.values()}}

@@ -11,7 +11,7 @@ import torch
 
 from insnet.families import FAMILIES
 from insnet.families.storage import save_model
-from insnet.text.tokenizer import Tokenizer, TokenizerConfig
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
 from insnet.tour import sentences
 
 
@@ -39,7 +39,7 @@ def ended(program: Callable[[], object], argv: list[object], monkeypatch, capsys
 
 def save_tiny_model(folder: Path) -> Path:
     """An InsNet with random weights: what it writes is nonsense, what it promises holds all the same."""
-    tokenizer = Tokenizer.learn(sentences(300, 0), TokenizerConfig("bpe", 500, lower_case=False))
+    tokenizer = MarkedTokenizer.learn(sentences(300, 0), TokenizerConfig("bpe", 500, lower_case=False))
     torch.manual_seed(0)
     kind = FAMILIES["insnet"]
     save_model(folder, kind(kind.Config(vocabulary_size=tokenizer.size, width=16, layers=1, heads=2)))

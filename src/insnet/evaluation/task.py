@@ -1,7 +1,7 @@
 """A model judged on one split of one data folder: keywords in, texts out, scored against the originals."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -72,7 +72,7 @@ def model_name(model: Model) -> str:
 
 def decoding_settings(model: Model, **options: Any) -> dict[str, Any]:
     """Everything a model decodes by when called with these options, its own settings included."""
-    return {**options, **asdict(model.job(**options).config)}
+    return {**options, **model.job(**options).config.flat()}
 
 
 def read_task(data: str | Path, split: str, *, limit: int | None = None, keywords_per_line: int = 7) -> Task:
