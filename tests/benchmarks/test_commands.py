@@ -240,17 +240,17 @@ def test_parallel_speed_is_measured_on_a_data_folder(benchmark, model_folder, tm
     options = ["--data", tmp_path / "data", "--limit", 3, "--device", "cpu", "--rounds", 1, "--warmup", 0, "--texts", 1]
     ended = benchmark(
         *["parallel_speed", model_folder, *options, "--batch-sizes", "1,2"],
-        *["--settings", "parallel_mass=0.9 conflicts=same_token", "--output", path],
+        *["--settings", "parallel_mass=0.9 min_p=0.25", "--output", path],
     )
     [printed], stored = ended.json_lines(), json.loads(path.read_text())
     assert (ended.code, printed["headline"]) == (0, stored["headline"])
     assert {"latency_ratio_batch1", "latency_ratio_batch2", "rounds_per_word"} < stored["headline"].keys()
-    assert stored["settings"]["generation"]["parallel"]["conflicts"] == "same_token"
+    assert stored["settings"]["generation"]["parallel"]["min_p"] == 0.25
     assert len(lines_of(tmp_path / "parallel.outputs.txt.xz")) == 3
     assert benchmark("parallel_speed", model_folder, *options, "--settings", "top_k=1/2").code == 2
     again = benchmark(
         *["parallel_speed", model_folder, *options, "--batch-sizes", "1", "--suffix", "here"],
-        *["--settings", "parallel_mass=0.9 conflicts=same_token", "--with", f"{path}:latency_ratio_batch2"],
+        *["--settings", "parallel_mass=0.9 min_p=0.25", "--with", f"{path}:latency_ratio_batch2"],
     )
     [printed] = again.json_lines()
     assert printed["headline"]["latency_ratio_batch2"] == stored["headline"]["latency_ratio_batch2"]

@@ -23,7 +23,7 @@ def model(request):
 
 @pytest.fixture(scope="module")
 def written(model):
-    requests = [Request(required_words(words), min_words=6, max_tokens=24) for words in LISTS]
+    requests = [Request(required_words(words), bounds=model.generation.bounds) for words in LISTS]
     return model.scribe.write(requests, list(range(len(LISTS))), model.generation)
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from small_models import LINES, Forced, edits_of, order_of, plays_of, prompt_of, small_model
+from small_models import LINES, edits_of, offers, order_of, plays_of, prompt_of, small_model
 
 from benchmarks import ablation, dinic, quality
 from benchmarks.decodings import PAPER_DECODING, Decoding, draw
@@ -96,8 +96,8 @@ def test_the_papers_decoding_ignores_what_the_model_would_choose():
     plain = lower()
     fancy = lower(
         generation={
-            **{"max_tokens": 9, "candidates": 3, "revise": 1, "min_p": 0.3, "top_p": 0.5, "typical_p": 0.5, "top_k": 1},
-            **{"slot_choice": "argmax", "repetition_penalty": 3.0, "rounds": 2, "mode": "parallel", "min_words": 4},
+            **{"max_tokens": 9, "candidates": 3, "revise": 1, "min_p": 0.3, "top_p": 0.5, "top_k": 1},
+            **{"slot_mass": 1e-9, "repetition_penalty": 3.0, "rounds": 2, "mode": "parallel", "min_words": 4},
         }
     )
     texts = [draw(Decoding(model, PAPER_DECODING), TASK, Drawing((0,))).texts for model in (plain, fancy)]
@@ -157,10 +157,8 @@ def stop_nats_by_steps(model, tokens, given, order):
     state, nats = model.family.start(prompt_of(model, [words])), 0.0
     plays = plays_of(tokens, order, sum(given))
     for number in range(len(plays) + 1):
-        chooser = Forced(torch.tensor([False]), torch.tensor([0]), torch.tensor([5]))
         with torch.no_grad():
-            model.family.propose(state, chooser)
-        stop = chooser.offered["stop"].double().exp()
+            stop = offers(model.family, state)["stop"].double().exp()
         nats -= float(torch.log(stop if number == len(plays) else 1 - stop))
         if number < len(plays):
             with torch.no_grad():

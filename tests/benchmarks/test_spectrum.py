@@ -31,10 +31,10 @@ def model():
 
 
 def test_settings_are_read_in_every_combination():
-    read = read_settings("parallel_mass=0.5/1 conflicts=same_token no_adjacent_repeats=false")
+    read = read_settings("parallel_mass=0.5/1 stopping=counted top_p=0.5")
     assert read == [
-        {"parallel_mass": 0.5, "conflicts": "same_token", "no_adjacent_repeats": False},
-        {"parallel_mass": 1, "conflicts": "same_token", "no_adjacent_repeats": False},
+        {"parallel_mass": 0.5, "stopping": "counted", "top_p": 0.5},
+        {"parallel_mass": 1, "stopping": "counted", "top_p": 0.5},
     ]
     assert read_settings("") == [{}]
     for wrong in ("parallel_mass", "=1", "top_k="):
@@ -73,13 +73,13 @@ def test_uniform_is_a_point_that_fills_every_slot_in_seven_rounds_at_most(model)
 
 
 def test_a_point_tells_the_scores_and_rounds_of_its_texts(model, tmp_path):
-    points = points_of_model("one", ["parallel_mass=0.9", "parallel_mass=1 round_share=0.3/0.5"])
+    points = points_of_model("one", ["parallel_mass=0.9", "parallel_mass=1 min_p=0.3/0.5"])
     counted = []
     headline, detail, texts = measure(
         points, TASK, lambda name: model, Drawing((0, 1), batch_size=4, on_written=counted.append)
     )
     assert sum(counted) == 6 * 4 * 2
-    names = ["sequential", "parallel_mass_0.9", "parallel_mass_1_round_share_0.3", "parallel_mass_1_round_share_0.5"]
+    names = ["sequential", "parallel_mass_0.9", "parallel_mass_1_min_p_0.3", "parallel_mass_1_min_p_0.5"]
     assert [row["name"] for row in detail["points"]] == list(texts) == names
     assert headline["sequential_ratio_sequential"] == 1.0
     for point, row in zip(points, detail["points"], strict=True):

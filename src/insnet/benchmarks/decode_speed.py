@@ -184,7 +184,7 @@ def _plain_lexicon(vocabulary: int) -> Lexicon:
     yes, no = torch.ones(vocabulary, dtype=torch.bool), torch.zeros(vocabulary, dtype=torch.bool)
     generatable = yes.clone()
     generatable[: len(SPECIALS)] = False
-    return Lexicon(yes, no, no, yes, yes, generatable)
+    return Lexicon(yes, no, no, yes, yes, generatable, yes)
 
 
 def _described(timings: dict[str, Timing], tokens: int) -> dict[str, float]:

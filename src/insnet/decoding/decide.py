@@ -38,7 +38,8 @@ def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edit
     ending, noise = chooser.ending(state, log_stop), chooser.noise(state)
     if log_stop is None:  # every slot says for itself whether anything goes there
         index = torch.arange(slots.shape[1], device=slots.device)
-        chosen = ChosenSlots.of(torch.where(is_open, index, NOTHING))
+        every = index.expand_as(slots)  # a single slot stands for itself, closed or not: closed, its row ends anyway
+        chosen = ChosenSlots.of(every if len(index) == 1 else torch.where(is_open, every, NOTHING))
     else:
         chosen = ChosenSlots.of(chooser.slots(state, slots, noise))
     token, log_prob = _tokens(offer, state, chosen, noise, chooser)

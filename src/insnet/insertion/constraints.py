@@ -31,10 +31,10 @@ class Lexicon:
     """True for tokens that leave a required word whole when they stand in front of it."""
     generatable: Tensor
     """True for tokens that a decoder may write at all."""
+    is_word: Tensor
+    """True for tokens that begin a word and hold a letter or a digit: what a blank must begin with."""
     same_letters: Tensor = field(default_factory=lambda: torch.arange(0))
     """The first token with the same letters in whatever case, as an id; bans speak of these. Empty: each its own."""
-    is_word: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
-    """True for tokens that begin a word and hold a letter or a digit: what a blank must begin with."""
 
     def to(self, device: torch.device) -> "Lexicon":
         return Lexicon(**{each.name: getattr(self, each.name).to(device) for each in fields(self)})

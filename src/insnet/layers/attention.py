@@ -49,7 +49,7 @@ class Projections(nn.Module):
 
     def mixed(self, hidden: Tensor) -> Tensor:
         """Queries, keys and values (N, H + 2 * G, W) of hidden states (N, D)."""
-        return self.query_key_value(hidden).view(len(hidden), -1, self.head_width)  # type: ignore[no-any-return]
+        return self.query_key_value(hidden).unflatten(1, (-1, self.head_width))  # type: ignore[no-any-return]
 
     def ask_mixed(self, mixed: Tensor, context: Context) -> tuple[Tensor, Memory]:
         """Queries (B, H, Q, W) and what they look at, which holds these keys and values afterwards."""
