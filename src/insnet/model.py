@@ -17,15 +17,13 @@ from insnet.decoding.revise import revised
 from insnet.decoding.trace import TraceStep, log_prob_of_steps
 from insnet.decoding.write import Scribe, Written
 from insnet.families.generator import Generator
-from insnet.families.storage import load_model
-from insnet.files import read_json_object
+from insnet.families.storage import load_model, read_generation
 from insnet.insertion.constraints import Lexicon
 from insnet.randomness import mix
 from insnet.text.batching import TokenBatch
 from insnet.text.spellings import same_letters
 from insnet.text.tokenizer import UNK, Tokenizer
 
-GENERATION_FILE = "generation_config.json"
 _SCORE_NOISE = 403
 _ROUNDS_FOR_DIFFERENT = 4  # rounds of fresh samples in search of texts that differ
 
@@ -290,6 +288,5 @@ def load_folder(folder: Path, device: str = "auto") -> Model:
         raise ValueError(f"device is {device!r}; expected auto, cpu or cuda")
     if place == "cuda" and not torch.cuda.is_available():
         raise ValueError("device is 'cuda', but this machine has no usable GPU; use cpu or auto")
-    path = folder / GENERATION_FILE
-    generation = GenerationConfig.of(read_json_object(path) if path.is_file() else {})
+    generation = GenerationConfig.of(read_generation(folder))
     return Model(load_model(folder, place), Tokenizer.load(folder), generation, folder)

@@ -5,7 +5,7 @@ import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,21 +86,28 @@ def pack(
     results: Sequence[str | Path] = (),
     from_public_text: bool = True,
     eight_bits: bool = False,
+    generation: Mapping[str, Any] | None = None,
 ) -> ModelCard:
     """A run folder's model made ready for the shelf: weights, tokenizer, settings and a card, nothing else.
 
-    In the card, a score that is in the headline of one of the `results` files links to it; if the two differ it is a
-    ValueError. `from_public_text` warns of what texts by many people teach: leave it out only for a text of your own.
+    Settings of `generation` take the place of the run's own. In the card, a score that is in the headline of one of the
+    `results` files links to it; if the two differ it is a ValueError. `from_public_text` warns of what texts by many
+    people teach: leave it out only for a text of your own.
     """
-    from insnet.families.storage import load_model, save_model
+    from insnet.families.storage import load_model, read_generation, save_model, write_generation
     from insnet.files import write_atomically
+    from insnet.training.recipe import load_recipe
 
     run, target = Path(run), Path(target)
     sources = sources_of_scores(scores, results)
     model = load_model(run, "cpu")
     save_model(target, model, eight_bits=eight_bits)
-    for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json", "recipe.toml"):
+    for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(run / name, target / name)
+    settings = {**read_generation(run), **(generation or {})}
+    write_generation(target, settings)
+    recipe = replace(load_recipe(run / "recipe.toml"), generation=settings)
+    write_atomically(target / "recipe.toml", recipe.to_toml())
     parameters = sum(parameter.numel() for parameter in model.parameters())
     facts = {"parameters": parameters, "data": data, "licence": licence, "scores": dict(scores)}
     write_atomically(target / "card.json", json.dumps(facts, indent=2, ensure_ascii=False) + "\n")

@@ -19,6 +19,7 @@ from insnet.families.quantize import quantized, restored
 from insnet.files import read_json_object, write_atomically
 
 CONFIG_FILE = "config.json"
+GENERATION_FILE = "generation_config.json"
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 MODEL_TYPE = "insnet"
@@ -74,6 +75,17 @@ def empty_model(folder: Path) -> Generator:
         return kind(kind.Config(**{name: value for name, value in content.items() if name in known}))
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} does not describe a model of the family {family!r}: {error}") from None
+
+
+def read_generation(folder: Path) -> dict[str, Any]:
+    """How the model of a folder is to write; nothing where its folder does not say."""
+    path = folder / GENERATION_FILE
+    return read_json_object(path) if path.is_file() else {}
+
+
+def write_generation(folder: Path, settings: Mapping[str, Any]) -> None:
+    """What `read_generation` reads."""
+    write_atomically(folder / GENERATION_FILE, json.dumps(dict(settings), indent=2, ensure_ascii=False) + "\n")
 
 
 def load_weights(model: torch.nn.Module, folder: Path) -> None:

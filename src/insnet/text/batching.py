@@ -6,7 +6,7 @@ Shapes: B sentences, L positions in reading order, <bos> and <eos> counted.
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -156,7 +156,7 @@ class Batches:
         """Batches of one epoch for each process."""
         return -(-sum(bucket.batches for bucket in self.buckets) // self.world)
 
-    @property
+    @cached_property
     def mean_tokens(self) -> float:
         """Tokens of a batch on average, without <bos>, <eos> and padding."""
         groups = [group for bucket in self.buckets for group in bucket.groups]

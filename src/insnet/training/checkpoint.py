@@ -87,6 +87,17 @@ def save_checkpoint(
     return target
 
 
+def forget_optimizer(checkpoint: Path) -> None:
+    """Leaves of all checkpoints this one, of a run that has finished, and of it what cannot go on learning."""
+    (checkpoint / _OPTIMIZER_FILE).unlink(missing_ok=True)
+    _prune(checkpoint.parent, kept=1)
+
+
+def has_optimizer(checkpoint: Path) -> bool:
+    """Whether a run can go on from here."""
+    return (checkpoint / _OPTIMIZER_FILE).is_file()
+
+
 def newest_checkpoint(folder: Path) -> Path | None:
     """The checkpoint with the most updates, or None; half-written ones have another name and don't count."""
     return max(_checkpoints(folder), default=None)
@@ -173,9 +184,9 @@ def _told_how_to_go_on(checkpoint: Path) -> Iterator[None]:
         ) from None
 
 
-def _prune(folder: Path) -> None:
+def _prune(folder: Path, kept: int = _KEPT) -> None:
     """Leave the newest checkpoints only; a killed removal leaves nothing that looks like a checkpoint."""
-    for path in sorted(_checkpoints(folder))[:-_KEPT]:
+    for path in sorted(_checkpoints(folder))[:-kept]:
         leftover = folder / f"{_PARTIAL}{path.name}"
         os.rename(path, leftover)
         shutil.rmtree(leftover)

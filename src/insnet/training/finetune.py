@@ -1,9 +1,11 @@
 """A model's further training on somebody's own sentences, with defaults that suit a small file and a CPU."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from insnet.families.storage import load_model
+from insnet.families.storage import load_model, read_generation
 from insnet.files import write_atomically
 from insnet.text.batching import Batches, BatchingConfig
 from insnet.text.corpus import read_lines
@@ -53,7 +55,7 @@ def finetune(
     tokenizer = Tokenizer.load(model_folder)
     text_folder = output / _TEXT_FOLDER
     original = load_recipe(model_folder / RECIPE_FILE, [f"train.device={device}"])
-    recipe = _recipe_for(original, tokenizer, text_folder)
+    recipe = _recipe_for(original, tokenizer, text_folder, read_generation(model_folder))
     rate = learning_rate if learning_rate is not None else recipe.train.learning_rate
     chosen = replace(recipe.train, learning_rate=rate, seed=seed, minutes=minutes)
     recipe = replace(recipe, train=chosen)
@@ -68,11 +70,15 @@ def finetune(
     recipe = replace(recipe, train=replace(recipe.train, updates=total, evaluate_every=pace, checkpoint_every=pace))
     summary = train(recipe, output=output, resume=resume, start_from=model_folder, on_event=_without_unchanged(tell))
     _tell_gain(before["loss"], summary, tell)
+    if summary.status != "interrupted":
+        RunFolder(output).drop_checkpoints()
     return summary
 
 
-def _recipe_for(original: Recipe, tokenizer: Tokenizer, folder: Path) -> Recipe:
-    """The model's own recipe, but for the text and the pace; how many updates it takes depends on the text."""
+def _recipe_for(original: Recipe, tokenizer: Tokenizer, folder: Path, generation: Mapping[str, Any]) -> Recipe:
+    """The model's own recipe, but for the text and the pace; how many updates it takes depends on the text.
+
+    It writes as the model does: settings may have been chosen after it was trained, by what it wrote."""
     longest = original.data.max_tokens
     data = replace(original.data, folder=str(folder), prepared=str(folder / "prepared"))
     config = TrainConfig(
@@ -88,7 +94,7 @@ def _recipe_for(original: Recipe, tokenizer: Tokenizer, folder: Path) -> Recipe:
         patience=3,
         device=original.train.device,
     )
-    return replace(original, data=data, tokenizer=tokenizer.config, train=config)
+    return replace(original, data=data, tokenizer=tokenizer.config, train=config, generation=generation)
 
 
 def _split(text_file: Path, folder: Path) -> None:

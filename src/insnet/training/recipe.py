@@ -105,6 +105,8 @@ class TrainConfig:
     """Updates between two evaluations on the valid split."""
     checkpoint_every: int = 1000
     """Updates between two checkpoints: what a killed run loses at most."""
+    keep_optimizer: bool = False
+    """Keep the optimizer's state once a run has finished, so that --resume can add updates; twice the model's size."""
     patience: int = 5
     """Evaluations without a better valid loss before training ends early; 0 never ends early."""
     seed: int = 0
@@ -272,5 +274,6 @@ _FREE_ON_RESUME = {
     ("data", "folder"),  # content is compared instead
     ("data", "prepared"),
     *(("train", name) for name in ("updates", "epochs", "patience", "evaluate_every", "checkpoint_every", "log_every")),
+    ("train", "keep_optimizer"),
     *(("train", name) for name in ("device", "compile", "precision", "accumulate")),  # see the trainer for the last
 }

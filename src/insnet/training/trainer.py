@@ -23,7 +23,14 @@ from insnet.families.storage import load_shared_weights
 from insnet.text.batching import Batches, BatchingConfig, TokenBatch
 from insnet.text.tokenizer import Tokenizer
 from insnet.training.average import WeightAverage
-from insnet.training.checkpoint import Progress, load_checkpoint, read_progress, save_checkpoint
+from insnet.training.checkpoint import (
+    Progress,
+    forget_optimizer,
+    has_optimizer,
+    load_checkpoint,
+    read_progress,
+    save_checkpoint,
+)
 from insnet.training.devices import make_accelerator, stop_requests
 from insnet.training.events import Ended, Evaluated, Listener, Notice, Saved, Started, Updated, console
 from insnet.training.metrics import Metrics
@@ -118,7 +125,8 @@ class _Trainer:
             name=self.config.optimizer,
         )
         self.average = WeightAverage(self.model, self.config.average) if self.config.average else None
-        self.progress = self._restored_progress()
+        self.newest = folder.newest()
+        self.progress = self._progress_of(self.newest)
         self.losses = SummedLosses(
             self.model,
             objective=recipe.objective,
@@ -129,12 +137,15 @@ class _Trainer:
         self.module = accelerator.prepare(self.losses)
         self.metrics: Metrics | None = None
         self.clock = time.perf_counter()
+        self.spent = 0.0
+        """The share of the time budget that is used up by the first process's clock; 0 where there is none."""
         self.pending: list[tuple[int, float, Tensor, Tensor]] = []
         """Update, learning rate, totals and gradient norm of updates not yet written: reading waits for the device."""
 
     def run(self) -> TrainingSummary:
         """Trains until the end, or until somebody asks to stop."""
-        status = self._end_reached(self._is_over())
+        self._agree()
+        status = self._end_reached(self._done() >= 1)
         if status is not None:
             self.tell(Notice(f"nothing left to do: the run {status} at update {self.progress.update}"))
         else:
@@ -147,9 +158,12 @@ class _Trainer:
     def _train(self) -> Status:
         if self.accelerator.is_main_process:
             self.metrics = Metrics(self.folder.path, after_update=self.progress.update)
+        if self.newest is not None:
+            self._load_checkpoint(self.newest)
         self._tell_start()
         status: str = "failed"
         self.clock = time.perf_counter()
+        self._agree()
         try:
             status = ended = self._loop()
         finally:
@@ -168,12 +182,12 @@ class _Trainer:
         with stop_requests() as stop_requested, closing(self.upcoming):
             while status is None:
                 self._update()
-                update = self.progress.update
-                is_over = self._is_over()  # asked once: time goes on while the valid split is measured
+                update, wants_stop = self.progress.update, self._agree(stop_requested())
+                is_over = self._done() >= 1  # before the valid split is measured, which takes time, too
                 if update % self.config.evaluate_every == 0 or is_over:
                     self._evaluate()
                 status = self._end_reached(is_over)
-                if status is None and self._anywhere(stop_requested()):
+                if status is None and wants_stop:
                     status = "interrupted"
                 if status is not None or update % self.config.checkpoint_every == 0:
                     self._checkpoint(finished=status in ("finished", "stopped early"))
@@ -234,6 +248,7 @@ class _Trainer:
             if is_best:
                 self.folder.write_model(self.model, self.recipe, self.prepared, update, losses)
         self._lap()
+        self._agree()
         self.tell(Evaluated(update, losses, is_best))
 
     def _checkpoint(self, *, finished: bool) -> None:
@@ -242,6 +257,8 @@ class _Trainer:
         if self.metrics is not None:
             self.metrics.flush()
             path = save_checkpoint(self.folder.checkpoints, self.model, self.optimizers, self.progress, self.average)
+            if finished and not self.config.keep_optimizer:
+                forget_optimizer(path)
             self.tell(Saved(self.progress.update, path))
         self._lap()
 
@@ -260,25 +277,35 @@ class _Trainer:
                 self.metrics.write(update + 1, {**losses, **values})
         self.pending = []
         pace = (self.progress.tokens - before) / self._lap()
-        self.tell(Updated(self.progress.update, self.updates, losses, rate, pace))
+        done = self._done()
+        updates = min(self.updates, round(self.progress.update / done)) if self.config.minutes else self.updates
+        seconds_left = self.progress.seconds * (1 - done) / done
+        self.tell(Updated(self.progress.update, updates, losses, rate, pace, seconds_left))
 
     def _learning_rate(self) -> float:
         share = learning_rate_share(
             self.progress.update,
             warmup=self.config.warmup_updates,
             total=self.updates,
-            spent=self._time_spent(),
+            spent=self.spent,
         )
         return self.config.learning_rate * share
 
-    def _time_spent(self) -> float:
-        """The share of the time budget that is used up; 0 where there is none."""
+    def _agree(self, wants_stop: bool = False) -> bool:
+        """Whether any process wants to stop. All go by the first one's clock from here on: learning rate and progress
+        would drift apart by their own, and so would the weights."""
         seconds = self.progress.seconds + time.perf_counter() - self.clock
-        return seconds / (60 * self.config.minutes) if self.config.minutes else 0.0
+        self.spent = seconds / (60 * self.config.minutes) if self.config.minutes else 0.0
+        if self.accelerator.num_processes == 1:
+            return wants_stop
+        own = [self.spent if self.accelerator.is_main_process else 0.0, float(wants_stop)]
+        shared = torch.tensor(own, dtype=torch.float64, device=self.accelerator.device)
+        self.spent, stops = self.accelerator.reduce(shared, "sum").tolist()
+        return bool(stops > 0)
 
     def _done(self) -> float:
         """How far training has come, from 0 to 1."""
-        return min(1.0, max(self.progress.update / self.updates, self._time_spent()))
+        return min(1.0, max(self.progress.update / self.updates, self.spent))
 
     def _lap(self) -> float:
         """Seconds since the last lap, which are added to the run's."""
@@ -287,9 +314,6 @@ class _Trainer:
         self.progress = replace(self.progress, seconds=self.progress.seconds + seconds)
         return seconds
 
-    def _is_over(self) -> bool:
-        return self._anywhere(self._done() >= 1)
-
     def _end_reached(self, is_over: bool) -> Status | None:
         if is_over:
             return "finished"
@@ -297,16 +321,9 @@ class _Trainer:
             return "stopped early"
         return None
 
-    def _anywhere(self, flag: bool) -> bool:
-        """Whether the flag is set on any process: all of them must stop after the same update."""
-        if self.accelerator.num_processes == 1:
-            return flag
-        return bool(self.accelerator.reduce(torch.tensor(float(flag), device=self.accelerator.device), "sum") > 0)
-
-    def _restored_progress(self) -> Progress:
-        """Where the run stands; model and optimizer are filled from the newest checkpoint if there is one."""
+    def _progress_of(self, newest: Path | None) -> Progress:
+        """Where the run stands by its newest checkpoint."""
         recipe, data = self.recipe.fingerprint(), self.prepared.fingerprint
-        newest = self.folder.newest()
         if newest is None:
             return Progress(0, 0, 0, None, 0, 0.0, 0, recipe, data, False)
         progress = read_progress(newest)
@@ -318,8 +335,16 @@ class _Trainer:
                 f"{newest} saw {progress.batches // max(progress.update, 1)} batches an update; accumulate x processes "
                 f"is {self.batches_an_update} now: set train.accumulate so that it is the same"
             )
-        load_checkpoint(newest, self.model, self.optimizers, self.average)
         return progress
+
+    def _load_checkpoint(self, newest: Path) -> None:
+        """Fills model, optimizers and average."""
+        if self.progress.finished and not has_optimizer(newest):
+            raise ValueError(
+                f"the run in {self.folder.path} has finished and kept no optimizer state to go on with: a run to be "
+                f"prolonged needs train.keep_optimizer = true; or start a new one with --from {self.folder.path}"
+            )
+        load_checkpoint(newest, self.model, self.optimizers, self.average)
 
     def _tell_start(self) -> None:
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
