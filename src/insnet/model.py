@@ -16,6 +16,7 @@ from insnet.decoding.rerank import best_of_orders
 from insnet.decoding.revise import revised
 from insnet.decoding.trace import TraceStep, log_prob_of_steps
 from insnet.decoding.write import Scribe, Written
+from insnet.devices import find_device
 from insnet.families.generator import Generator
 from insnet.families.storage import load_model, read_generation
 from insnet.insertion.constraints import Lexicon
@@ -283,10 +284,5 @@ def _told_refusal(refused: Sequence[Request], attempts: int, accepted: int) -> s
 
 def load_folder(folder: Path, device: str = "auto") -> Model:
     """The model in a folder."""
-    place = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    if place not in ("cpu", "cuda"):
-        raise ValueError(f"device is {device!r}; expected auto, cpu or cuda")
-    if place == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device is 'cuda', but this machine has no usable GPU; use cpu or auto")
     generation = GenerationConfig.of(read_generation(folder))
-    return Model(load_model(folder, place), Tokenizer.load(folder), generation, folder)
+    return Model(load_model(folder, find_device(device)), Tokenizer.load(folder), generation, folder)

@@ -65,7 +65,7 @@ def test_every_family_learns_and_leaves_a_model_folder(recipe_path, tmp_path, fa
     assert model.config.vocabulary_size == tokenizer.size
     assert json.loads((tmp_path / "run" / "generation_config.json").read_text()) == {"top_k": 3}
     assert load_recipe(tmp_path / "run" / "recipe.toml").to_toml() == recipe.to_toml()
-    assert f"{summary.best_loss:.4f}" in (tmp_path / "run" / "README.md").read_text()
+    assert f"| valid_loss | {summary.best_loss:.4g} |" in (tmp_path / "run" / "README.md").read_text()
 
 
 def test_training_stops_early_when_the_valid_loss_no_longer_falls_and_the_best_model_is_kept(recipe, tmp_path):

@@ -185,7 +185,7 @@ def test_smoothing_equals_the_mean_over_all_logits():
 def test_the_gpu_is_refused_where_there_is_none():
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
-    with pytest.raises(ValueError, match="sees no GPU"):
+    with pytest.raises(ValueError, match="no usable GPU"):
         make_accelerator(TrainConfig(updates=1, device="cuda"))
     with pytest.raises(ValueError, match="needs a GPU"):
         make_accelerator(TrainConfig(updates=1, precision="bf16"))

@@ -216,12 +216,11 @@ def judge(
     insnet benchmark judge benchmarks/results/quality_yelp.json --data data/yelp
     """
     from insnet.benchmarks.judged import add_perplexities
-    from insnet.benchmarks.timing import place
     from insnet.evaluation.judge import load_judge
     from insnet.files import read_json_object
 
     task = _task_of(read_json_object(result), data)
-    judging = load_judge(judge_folder, device=place(device))
+    judging = load_judge(judge_folder, device=device)
     found = add_perplexities(result, task, judging, command=_command())
     terminal.note(f"written: {result}")
     terminal.print_json({"headline": found})

@@ -81,7 +81,6 @@ def _rare_first(sentence: Sentence) -> Tensor:
 
 ORDERS: dict[str, Callable[[Sentence], Tensor]] = {
     "random": _random,
-    "keywords_first": _random,
     "random_words": _random_words,
     "left_to_right": _left_to_right,
     "gaps_left_to_right": _gaps_left_to_right,
@@ -90,7 +89,7 @@ ORDERS: dict[str, Callable[[Sentence], Tensor]] = {
     "rare_first": _rare_first,
 }
 """Sort keys (B, L), smaller goes in earlier, ties left to right. Given words stand first in every order and carry no
-loss, so that `keywords_first` is another name for `random`: which words are given, the batch says."""
+loss."""
 
 
 def position_of_step(order: str, sentence: Sentence) -> Tensor:

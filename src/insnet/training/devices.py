@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from insnet.devices import find_device
 from insnet.training.recipe import TrainConfig
 
 
@@ -20,10 +21,7 @@ def make_accelerator(config: TrainConfig) -> Any:
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState
 
-    has_gpu = torch.cuda.is_available()
-    if config.device == "cuda" and not has_gpu:
-        raise ValueError("train.device is 'cuda', but torch sees no GPU here: set it to 'auto' or 'cpu'")
-    on_gpu = has_gpu and config.device != "cpu"
+    on_gpu = find_device(config.device).type == "cuda"
     if config.precision == "bf16" and not on_gpu:
         raise ValueError("train.precision 'bf16' needs a GPU: set it to 'auto' or 'float32'")
     if AcceleratorState._shared_state and not torch.distributed.is_initialized():

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
+from insnet.cards import write_card
 from insnet.families.generator import Generator
-from insnet.families.storage import config_of_model, save_model, write_generation
+from insnet.families.storage import save_model, write_generation
 from insnet.files import read_json_object, write_atomically
 from insnet.training.checkpoint import newest_checkpoint, read_progress
 from insnet.training.prepare import Prepared
@@ -115,31 +115,19 @@ class RunFolder:
     ) -> None:
         """The model as it is now, with its card."""
         save_model(self.path, model)
-        write_atomically(self.path / "README.md", _model_card(model, recipe, prepared, update, losses))
-
-
-def _model_card(model: Generator, recipe: Recipe, prepared: Prepared, update: int, losses: Mapping[str, float]) -> str:
-    config: dict[str, Any] = config_of_model(model)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    rows = "\n".join(f"| {name} | {value:.4f} |" for name, value in losses.items())
-    train, valid = prepared.train.summary, prepared.valid.summary
-    return f"""---
-library_name: insnet
-pipeline_tag: text-generation
-tags: [{", ".join(dict.fromkeys(("insnet", config["family"])))}]
----
-# A model of the family {config["family"]}
-
-Generates text from keywords: `insnet generate --model FOLDER word word ...`.
-
-- Size: {parameters:,} parameters, a vocabulary of {prepared.tokenizer.size:,} tokens ({recipe.tokenizer.kind}).
-- Data: {Path(recipe.data.folder).name}, {train.sentences:,} sentences ({train.tokens:,} tokens) to learn from and \
-{valid.sentences:,} to choose the best update on.
-- Training: best after update {update} of {recipe.train.updates}; every setting is in recipe.toml.
-
-| on the valid split | nats per decision |
-|---|---|
-{rows}
-
-Licence and intended use: not stated; fill in before publishing.
-"""
+        train, valid, family = prepared.train.summary, prepared.valid.summary, recipe.model.family
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        tokens = f"{prepared.tokenizer.size:,} {recipe.tokenizer.kind} tokens"
+        learned = f"{train.sentences:,} sentences ({train.tokens:,} tokens)"
+        write_card(
+            self.path,
+            name=self.path.resolve().name,
+            family=family,
+            facts={
+                "Family": f"{family}, {parameters:,} parameters, {tokens}",
+                "Data": f"{Path(recipe.data.folder).name}, {learned} and {valid.sentences:,} to choose the best update by",
+                "Licence": "not stated; fill in before publishing, and what the model is for",
+                "Training": f"best after update {update} of {recipe.train.updates}; every setting is in `recipe.toml`",
+            },
+            scores={f"valid_{name}": value for name, value in losses.items()},
+        )
