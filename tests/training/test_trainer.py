@@ -189,7 +189,7 @@ def test_changed_text_is_refused_on_resuming(recipe, tmp_path):
 
 def test_another_number_of_batches_an_update_is_refused_on_resuming(recipe, tmp_path):
     run(recipe, tmp_path / "run")
-    with pytest.raises(ValueError, match="saw 1 batches an update"):
+    with pytest.raises(ValueError, match="saw 1 batches per update"):
         run(with_train(recipe, updates=20, accumulate=2), tmp_path / "run", resume=True)
 
 

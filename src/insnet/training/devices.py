@@ -1,4 +1,4 @@
-"""Where training runs, and who may ask it to stop."""
+"""Where training runs, and who may stop it."""
 
 import importlib.util
 import signal
@@ -33,19 +33,19 @@ def make_accelerator(config: TrainConfig) -> Any:
 def stop_requests() -> Iterator[Callable[[], bool]]:
     """A function that says whether Ctrl-C or a polite kill came; a second one stops at once.
 
-    Signals reach the main thread only; elsewhere nobody can ask.
+    Signals reach the main thread only; elsewhere none arrives.
     """
-    asked = threading.Event()
+    requested = threading.Event()
     before: dict[signal.Signals, Any] = {}
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        asked.set()
+        requested.set()
         signal.signal(number, before[signal.Signals(number)])
 
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked.is_set
+        yield requested.is_set
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -72,7 +72,7 @@ Listener = Callable[[Event], None]
 
 
 def console(stream: TextIO | None = None) -> Listener:
-    """A listener for people: a progress bar on a terminal, plain lines elsewhere; standard error unless told."""
+    """A listener for people: a progress bar on a terminal, plain lines elsewhere; standard error unless given."""
     stream = stream or sys.stderr
     return _Bar(stream) if stream.isatty() else _Lines(stream)
 

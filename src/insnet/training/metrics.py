@@ -1,4 +1,4 @@
-"""metrics.jsonl, one object a line, and the same numbers for TensorBoard where it is installed."""
+"""metrics.jsonl, one object per line, and the same numbers for TensorBoard where it is installed."""
 
 import importlib.util
 import json

@@ -145,22 +145,22 @@ def _write_split(
 
 
 def _progress(split: str, say: Say) -> Callable[[int], None]:
-    """Tells of progress each time the number of lines has doubled: few lines, however large the corpus."""
-    told = 1 << 14
+    """Reports progress each time the number of lines has doubled: few lines, however large the corpus."""
+    next_report = 1 << 14
 
     def on_progress(lines: int) -> None:
-        nonlocal told
-        if lines >= told:
+        nonlocal next_report
+        if lines >= next_report:
             say(f"{split}: {lines:,} lines read")
-            while told <= lines:
-                told *= 2
+            while next_report <= lines:
+                next_report *= 2
 
     return on_progress
 
 
 @contextmanager
 def _flag_keywords(config: DataConfig, train: Path) -> Iterator[FlagKeywords | None]:
-    """What marks keyword candidates; YAKE takes milliseconds a line, so that a large corpus goes to all cores."""
+    """What marks keyword candidates; YAKE takes milliseconds per line, so that a large corpus goes to all cores."""
     if config.keyword_method == "none":
         yield None
         return

@@ -125,7 +125,7 @@ class RunFolder:
             family=family,
             facts={
                 "Family": f"{family}, {parameters:,} parameters, {tokens}",
-                "Data": f"{Path(recipe.data.folder).name}, {learned} and {valid.sentences:,} to choose the best update by",
+                "Data": f"{Path(recipe.data.folder).name}, {learned} and {valid.sentences:,} to choose the best by",
                 "Licence": "not stated; fill in before publishing, and what the model is for",
                 "Training": f"best after update {update} of {recipe.train.updates}; every setting is in `recipe.toml`",
             },
