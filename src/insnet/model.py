@@ -20,12 +20,11 @@ from insnet.devices import find_device
 from insnet.families.generator import Generator
 from insnet.families.storage import load_model, read_generation
 from insnet.insertion.constraints import Lexicon
-from insnet.randomness import mix
+from insnet.randomness import Purpose, mix
 from insnet.text.batching import TokenBatch
 from insnet.text.spellings import same_letters
 from insnet.text.tokenizer import UNK, Tokenizer
 
-_SCORE_NOISE = 403
 _ROUNDS_FOR_DIFFERENT = 4  # rounds of fresh samples in search of texts that differ
 
 
@@ -151,7 +150,7 @@ class Model:
             raise ValueError("the text to score is empty; give at least one word")
         is_exact = self.family.traits.exact_likelihood
         copies = 1 if is_exact else orders
-        seeds = [int(mix(_SCORE_NOISE, seed, number)) for number in range(copies)]
+        seeds = [int(mix(Purpose.SCORE, seed, number)) for number in range(copies)]
         starts_word = self.scribe.lexicon.starts_word.cpu()
         batch = TokenBatch.of([ids] * copies, starts_word=starts_word, seeds=seeds).to(self.device)
         with torch.no_grad():

@@ -9,9 +9,7 @@ from torch import Tensor
 from insnet.families.generator import FamilyConfig
 from insnet.families.losses import FamilyObjective
 from insnet.insertion.order import orders_of_name
-from insnet.randomness import uniform
-
-_TAU = 403  # the stream of noise that rows' tolerances are drawn from
+from insnet.randomness import Purpose, uniform
 
 
 @dataclass(frozen=True)
@@ -80,4 +78,4 @@ class InsNetObjective(FamilyObjective):
         if not self.merges_rounds:
             return None
         choices = torch.tensor(self.tau, dtype=torch.float32).to(seeds.device, non_blocking=True)
-        return choices[(uniform(_TAU, seeds) * len(self.tau)).long()]
+        return choices[(uniform(Purpose.TAU, seeds) * len(self.tau)).long()]

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from insnet import randomness
+from insnet.randomness import SeededPurpose
 from insnet.text.given import GivenPolicy
 from insnet.text.plan import BatchPlan, Bucket, Visits, in_buckets, visit_rates
 from insnet.text.shards import TokenShards
 from insnet.text.tokenizer import BOS, EOS, PAD
 
-_SENTENCE = 201  # the stream of noise that rows' seeds are drawn from
 _BOUNDARIES = 2  # <bos> and <eos>
 
 
@@ -199,7 +199,7 @@ class Batches:
         is_candidate = torch.zeros_like(inside)
         is_candidate[inside] = torch.from_numpy(rows.flags > 0)
         passes, sentences = torch.from_numpy(visits.passes), torch.from_numpy(visits.sentences)
-        seeds = randomness.mix(self.config.seed, _SENTENCE, passes, sentences)
+        seeds = randomness.mix(self.config.seed, SeededPurpose.SENTENCE, passes, sentences)
         starts_word = self._starts_word[tokens]
         given = self.policy.choose(starts_word, is_candidate, inside, seeds)
         shown = self.policy.hide(tokens, given, seeds)

@@ -15,10 +15,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from insnet import randomness
 from insnet.families import FAMILIES
 from insnet.families.generator import Generator
 from insnet.families.storage import load_shared_weights
+from insnet.randomness import SeededPurpose, mix
 from insnet.text.batching import Batches, BatchingConfig, TokenBatch
 from insnet.text.tokenizer import Tokenizer
 from insnet.training.checkpoint import (
@@ -41,7 +41,6 @@ from insnet.training.run_folder import RunFolder
 from insnet.training.schedule import learning_rate_share
 from insnet.training.updates import SummedLosses, clip_gradients, compute_gradients, evaluate, freeze_others
 
-_WEIGHTS = 402  # the stream of noise that initial weights are drawn from
 Status = Literal["finished", "stopped early", "interrupted"]
 
 
@@ -332,7 +331,7 @@ def _prepared(recipe: Recipe, accelerator: Any, start_from: str | Path | None, r
 
 def _new_model(recipe: Recipe, prepared: Prepared, start_from: str | Path | None, report: Listener) -> Generator:
     """The model before the first update; parts that it does not share with the one it starts from are reported."""
-    torch.manual_seed(int(randomness.mix(recipe.train.seed, _WEIGHTS)))
+    torch.manual_seed(int(mix(recipe.train.seed, SeededPurpose.WEIGHTS)))
     config = recipe.model.for_vocabulary(prepared.tokenizer.size)
     model: Generator = FAMILIES[recipe.model.family](config)
     if start_from is not None:
