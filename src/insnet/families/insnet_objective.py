@@ -27,7 +27,7 @@ from insnet.families.generator import sentence_of_batch
 from insnet.families.insnet_config import InsNetObjective
 from insnet.families.losses import Likelihood, LossTerm
 from insnet.insertion.concurrency import (
-    TURNS_A_CALL,
+    TURNS_PER_CALL,
     Seen,
     Visit,
     after_turn,
@@ -201,7 +201,7 @@ class OnePass:
             def take_turns(seen: Seen, visit: Visit) -> Visit:
                 return self.take_turns(seen, visit, slots, encoded.last, encoded.token, encoded.canvases)
 
-            return round_of_step(seen, batch.given.sum(dim=1), take_turns, turns=TURNS_A_CALL)
+            return round_of_step(seen, batch.given.sum(dim=1), take_turns, turns=TURNS_PER_CALL)
 
     def _log_prob_of_step(self, encoded: Encoded, order: Tensor) -> Tensor:
         """log p (B, T) of each step's token, one token per step."""
@@ -212,7 +212,7 @@ class OnePass:
         self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor, canvases: Canvases | None
     ) -> Visit:
         """Where every row stands after some turns."""
-        for _ in range(TURNS_A_CALL):
+        for _ in range(TURNS_PER_CALL):
             visit = self._take_turn(seen, visit, slots, last, token_of_step, canvases)
         return visit
 

@@ -34,7 +34,7 @@ from torch import Tensor
 
 from insnet.insertion.trajectory import neighbours_of_step
 
-TURNS_A_CALL = 2
+TURNS_PER_CALL = 2
 """Turns to take at a time: a GPU runs dry if each is launched by itself. More take longer to compile."""
 _TURNS_BEFORE_LOOKING = 0.75  # as a share of the steps: looking lets a GPU run dry, and few batches are through
 

@@ -25,7 +25,7 @@ _STAMPS_FILE = "prepared.json"
 _FORMAT = "insnet-prepared-1"
 _GIVEN = "given"  # the stamp of a tokenizer that was not learned here
 _LINES_WORTH_A_POOL = 20_000  # below that, starting other processes takes longer than they save
-_LINES_A_JOB = 256
+_LINES_PER_JOB = 256
 Say = Callable[[str], None]
 
 
@@ -175,7 +175,7 @@ def _flag_keywords(config: DataConfig, train: Path) -> Iterator[FlagKeywords | N
 
 
 def _in_parallel(pool: ProcessPoolExecutor, flags: KeywordFlagger, lines: list[str]) -> list[list[bool]]:
-    jobs = [lines[start : start + _LINES_A_JOB] for start in range(0, len(lines), _LINES_A_JOB)]
+    jobs = [lines[start : start + _LINES_PER_JOB] for start in range(0, len(lines), _LINES_PER_JOB)]
     return [row for rows in pool.map(flags, jobs) for row in rows]
 
 
