@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks import command
-from insnet.benchmarks.timing import place
 from insnet.cli import options, terminal
+from insnet.devices import find_device
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.files import json_text, outputs_path
 from insnet.evaluation.judge import Judge, load_judge
@@ -76,7 +76,7 @@ def main(
     python -m benchmarks.judge benchmarks/results/quality_yelp.json --data data/yelp
     """
     task = command.task_of(read_json_object(result), data)
-    judging = load_judge(judge_folder, device=place(device))
+    judging = load_judge(judge_folder, device=find_device(device))
     found = add_perplexities(result, task, judging, made_by=shlex.join(command.command_line()))
     terminal.note(f"written: {result}")
     terminal.print_json({"headline": found})

@@ -5,12 +5,10 @@ compared in stopping_rules.json, the best quantile whose texts are as long as th
 """
 
 import argparse
-import json
 import re
 from pathlib import Path
-from typing import Any
 
-from insnet.files import read_json_object, write_atomically
+from insnet.files import read_json_object
 from insnet.shelf import pack
 
 DATA = "890,000 sentences of English Wikipedia and 66,000 of Common Voice, 30 million tokens"
@@ -34,7 +32,6 @@ SHOWN = (
     "judge_ppl_reference",
 )  # fmt: skip
 LENGTH_TOLERANCE = 0.05
-GENERATION_FILE = "generation_config.json"
 
 
 def main() -> None:
@@ -45,6 +42,7 @@ def main() -> None:
     arguments = parser.parse_args()
     headlines = {path: read_json_object(path)["headline"] for path in arguments.results}
     scores = {name: headline[name] for name in SHOWN for headline in headlines.values() if name in headline}
+    quantiles = [best_quantile(headline) for path, headline in headlines.items() if path.name == "stopping_rules.json"]
     card = pack(
         arguments.run,
         arguments.target,
@@ -54,10 +52,8 @@ def main() -> None:
         limits=LIMITS,
         results=arguments.results,
         eight_bits=True,
+        generation={"count_quantile": quantiles[0]} if quantiles else None,
     )
-    for path, headline in headlines.items():
-        if path.name == "stopping_rules.json":
-            set_quantile(arguments.target / GENERATION_FILE, best_quantile(headline))
     print(f"{arguments.target}: {card.size_bytes / 2**20:.1f} MiB, scores {', '.join(scores) or 'none'}")
 
 
@@ -69,11 +65,6 @@ def best_quantile(headline: dict[str, float]) -> float:
     right = [quantile for quantile, miss in misses.items() if miss <= LENGTH_TOLERANCE]
     best = max(right, key=lambda q: headline[f"bleu4_counted_q{q}"]) if right else min(misses, key=misses.__getitem__)
     return best / 100
-
-
-def set_quantile(path: Path, quantile: float) -> None:
-    settings: dict[str, Any] = read_json_object(path)
-    write_atomically(path, json.dumps({**settings, "count_quantile": quantile}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,43 @@ A generator shared by a batch would give a row another text in another batch; a 
 to travel in every checkpoint. Hashing (seed, step, purpose, index) needs neither.
 """
 
+from enum import IntEnum, unique
 from functools import lru_cache
 
 import torch
 from torch import Tensor
+
+
+@unique
+class Purpose(IntEnum):
+    """What noise is for: the first counter of a draw. Decoding has constants of its own."""
+
+    ORDER = 101
+    """Where a token stands in its text's insertion order."""
+    ORDER_NUMBER = 102
+    """Which of a model's orders a text goes in."""
+    SHUFFLE_SENTENCES = 301
+    SHUFFLE_BATCHES = 302
+    SHUFFLE_GROUPS = 303
+    TAU = 403
+    """How much likelihood a text may lose by sharing rounds."""
+    SCORE = 406
+    """The orders that a score averages over."""
+
+
+@unique
+class SeededPurpose(IntEnum):
+    """The same for draws whose seed came first before purposes did: theirs is the second counter, so that recipes still
+    see the batches, given words and dropout that published models have seen."""
+
+    GIVEN_MODE = 101
+    GIVEN_NUMBER = 102
+    GIVEN_WHICH = 103
+    UNKNOWN = 104
+    SENTENCE = 201
+    DROPOUT = 401
+    WEIGHTS = 402
+
 
 _GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as a signed integer: splitmix64's increment
 _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9

@@ -90,7 +90,7 @@ def test_prepare_train_generate_and_finetune_follow_each_other(insnet, recipe, t
 
 def test_a_run_is_resumed_or_left_alone(insnet, recipe, tmp_path):
     output = tmp_path / "run"
-    insnet("train", recipe, "--output", output, "--set", "train.updates=2")
+    insnet("train", recipe, "--output", output, "--set", "train.updates=2", "--set", "train.keep_optimizer=true")
     taken = insnet("train", recipe, "--output", output)
     assert taken.code == 1
     assert "--resume" in taken.err

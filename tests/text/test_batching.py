@@ -131,6 +131,8 @@ def test_lengths_are_visited_in_the_profile_asked_for_and_repeated_texts_differ_
     visited = np.concatenate([group.of_epoch(5, epoch).sentences for group in groups for epoch in range(40)])
     tokens = np.asarray(source.shards.lengths)[visited].sum() / 40
     assert source.mean_tokens == pytest.approx(tokens / source.updates_per_epoch, rel=0.005)
+    known, source.shards = source.mean_tokens, None
+    assert source.mean_tokens == known, "counted once, not at every update"
     plain = batches(corpus)
     assert plain.mean_tokens == plain.shards.summary.tokens / plain.updates_per_epoch
 

@@ -11,11 +11,12 @@ from typing import Any
 import torch
 
 from insnet.benchmarks.rivals import untrained
-from insnet.benchmarks.timing import Timing, place, time_in_turns
+from insnet.benchmarks.timing import Timing, time_in_turns
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.decide import Decider
 from insnet.decoding.loop import decode
+from insnet.devices import find_device
 from insnet.families.generator import Generator, Prompt
 from insnet.insertion.canvas import INSERTED, Canvas, apply
 from insnet.insertion.constraints import Lexicon, Limits
@@ -63,7 +64,7 @@ class DecodeSpeedConfig:
 
 def measure(config: DecodeSpeedConfig) -> tuple[dict[str, float], dict[str, Any]]:
     """The headline (reencode_over_cached_n64, ...) and the detail behind it."""
-    device = place(config.device)
+    device = find_device(config.device)
     bench = Bench(config, device)
     rows = []
     for batch in config.batch_sizes:

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from insnet.randomness import uniform
-
-_ORDER_NOISE, _WHICH_NOISE = 101, 102  # the purpose counters of this file's draws
+from insnet.randomness import Purpose, uniform
 
 
 @dataclass(frozen=True)
@@ -33,13 +31,13 @@ class Sentence:
 
 def _random(sentence: Sentence) -> Tensor:
     position = torch.arange(sentence.tokens.shape[1], device=sentence.tokens.device)
-    return uniform(_ORDER_NOISE, sentence.seeds[:, None], position[None, :])
+    return uniform(Purpose.ORDER, sentence.seeds[:, None], position[None, :])
 
 
 def _random_words(sentence: Sentence) -> Tensor:
     """Words in random order, the pieces of one left to right: equal keys keep reading order."""
     word = sentence.starts_word.cumsum(dim=1)  # (B, L): the word each position belongs to
-    return uniform(_ORDER_NOISE, sentence.seeds[:, None], word)
+    return uniform(Purpose.ORDER, sentence.seeds[:, None], word)
 
 
 def _left_to_right(sentence: Sentence) -> Tensor:
@@ -81,7 +79,6 @@ def _rare_first(sentence: Sentence) -> Tensor:
 
 ORDERS: dict[str, Callable[[Sentence], Tensor]] = {
     "random": _random,
-    "keywords_first": _random,
     "random_words": _random_words,
     "left_to_right": _left_to_right,
     "gaps_left_to_right": _gaps_left_to_right,
@@ -90,7 +87,7 @@ ORDERS: dict[str, Callable[[Sentence], Tensor]] = {
     "rare_first": _rare_first,
 }
 """Sort keys (B, L), smaller goes in earlier, ties left to right. Given words stand first in every order and carry no
-loss, so that `keywords_first` is another name for `random`: which words are given, the batch says."""
+loss."""
 
 
 def position_of_step(order: str, sentence: Sentence) -> Tensor:
@@ -122,7 +119,7 @@ def orders_of_name(name: str) -> tuple[str, ...]:
 
 def draw_orders(orders: Sequence[str], seeds: Tensor) -> Tensor:
     """Which (B,) of some orders each row is inserted in: each as likely, by the row's own seed."""
-    return (uniform(_WHICH_NOISE, seeds) * len(orders)).long()
+    return (uniform(Purpose.ORDER_NUMBER, seeds) * len(orders)).long()
 
 
 def position_of_step_in(orders: Sequence[str], which: Tensor, sentence: Sentence) -> Tensor:

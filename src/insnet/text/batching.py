@@ -6,7 +6,7 @@ Shapes: B sentences, L positions in reading order, S positions of a source, <bos
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from insnet import randomness
+from insnet.randomness import SeededPurpose
 from insnet.text.given import GivenPolicy
 from insnet.text.plan import BatchPlan, Bucket, Visits, in_buckets, visit_rates
 from insnet.text.shards import TokenShards
 from insnet.text.specials import OURS, UNK, Specials
 
-_SENTENCE = 201  # the stream of noise that rows' seeds are drawn from
 _BOUNDARIES = 2  # <bos> and <eos>
 
 
@@ -171,7 +171,7 @@ class Batches:
         """Batches of one epoch for each process."""
         return -(-sum(bucket.batches for bucket in self.buckets) // self.world)
 
-    @property
+    @cached_property
     def mean_tokens(self) -> float:
         """Tokens of a batch on average, without <bos>, <eos> and padding."""
         groups = [group for bucket in self.buckets for group in bucket.groups]
@@ -215,7 +215,7 @@ class Batches:
         importance = torch.zeros_like(inside, dtype=torch.uint8)
         importance[inside] = torch.from_numpy(rows.importance)
         passes, sentences = torch.from_numpy(visits.passes), torch.from_numpy(visits.sentences)
-        seeds = randomness.mix(self.config.seed, _SENTENCE, passes, sentences)
+        seeds = randomness.mix(self.config.seed, SeededPurpose.SENTENCE, passes, sentences)
         starts_word = self._starts_word[tokens]
         given = self.policy.choose(starts_word, importance > 0, inside, seeds)
         shown = self.policy.hide(tokens, given, seeds, UNK if specials.unk is None else specials.unk)

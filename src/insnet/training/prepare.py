@@ -26,7 +26,7 @@ _STAMPS_FILE = "prepared.json"
 _FORMAT = "insnet-prepared-1"
 _GIVEN = "given"  # the stamp of a tokenizer that was not learned here
 _LINES_WORTH_A_POOL = 20_000  # below that, starting other processes takes longer than they save
-_LINES_A_JOB = 256
+_LINES_PER_JOB = 256
 Say = Callable[[str], None]
 
 
@@ -152,22 +152,22 @@ def _write_split(
 
 
 def _progress(split: str, say: Say) -> Callable[[int], None]:
-    """Tells of progress each time the number of lines has doubled: few lines, however large the corpus."""
-    told = 1 << 14
+    """Reports progress each time the number of lines has doubled: few lines, however large the corpus."""
+    next_report = 1 << 14
 
     def on_progress(lines: int) -> None:
-        nonlocal told
-        if lines >= told:
+        nonlocal next_report
+        if lines >= next_report:
             say(f"{split}: {lines:,} lines read")
-            while told <= lines:
-                told *= 2
+            while next_report <= lines:
+                next_report *= 2
 
     return on_progress
 
 
 @contextmanager
 def _flag_keywords(config: DataConfig, train: Path) -> Iterator[Importance | None]:
-    """What marks keyword candidates; YAKE takes milliseconds a line, so that a large corpus goes to all cores."""
+    """What marks keyword candidates; YAKE takes milliseconds per line, so that a large corpus goes to all cores."""
     if config.keyword_method == "none":
         yield None
         return
@@ -182,7 +182,7 @@ def _flag_keywords(config: DataConfig, train: Path) -> Iterator[Importance | Non
 
 
 def _in_parallel(pool: ProcessPoolExecutor, flags: KeywordFlagger, lines: list[str]) -> list[list[bool]]:
-    jobs = [lines[start : start + _LINES_A_JOB] for start in range(0, len(lines), _LINES_A_JOB)]
+    jobs = [lines[start : start + _LINES_PER_JOB] for start in range(0, len(lines), _LINES_PER_JOB)]
     return [row for rows in pool.map(flags, jobs) for row in rows]
 
 
