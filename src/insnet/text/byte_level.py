@@ -153,7 +153,7 @@ class ByteLevelTokenizer:
                 stretches += [part for part in run if isinstance(part, Literal)]
             else:
                 stretches += self._run([part for part in run if isinstance(part, int)], is_first=not stretches)
-        return text_words.render(stretches)
+        return text_words.render(stretches, capitals=self.is_cased)
 
     def piece(self, token: int) -> str:
         """One token as a reader should see it."""

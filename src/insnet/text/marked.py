@@ -134,7 +134,7 @@ class MarkedTokenizer:
 
         A literal ends the word before it, and no piece after it continues it.
         """
-        return text_words.render(list(self._printable(parts)))
+        return text_words.render(list(self._printable(parts)), capitals=self.is_cased)
 
     def piece(self, token: int) -> str:
         """One token as a reader should see it, without word-start and joiner marks."""
