@@ -8,7 +8,7 @@ import pytest
 import torch
 from small_models import KINDS, LINES, batch_of, prompt_of, small_model
 
-from insnet.decoding.request import blanks
+from insnet.decoding.request import blanks, required_words
 from insnet.insertion.canvas import INSERTED
 from insnet.text.words import whole_word_pattern
 
@@ -123,6 +123,21 @@ def test_blanks_keep_their_length_bounds(model):
             assert least <= len(result.text.split()) <= most, result.text
 
 
+@pytest.mark.parametrize("kind, lower_case", [("word", False), ("bpe", False), ("bpe", True)])
+def test_a_keyword_begins_with_a_capital_where_a_sentence_begins(kind, lower_case):
+    """A model that knows lower case only leaves its keywords as they are."""
+    model = small_model("insnet", kind, lower_case=lower_case)
+    alone = {"max_words": 2, "min_words": 0, "seed": 1}
+    assert model.generate(["castle", "king"], **alone).text == ("castle king" if lower_case else "Castle king")
+    assert model.generate(["iPhone", "king"], **alone).text == "iPhone king"
+    end = model.tokenizer.encode("ship.")[-1]
+    parts = [*required_words(["castle"]), end, *required_words(["king", "queen"])]
+    assert model.tokenizer.render(parts) == ("castle. king queen" if lower_case else "Castle. King queen")
+    assert model.infill("castle ___ king.", seed=1).text.startswith("castle "), (
+        "text around blanks is kept to the letter"
+    )
+
+
 def test_too_little_room_for_the_blanks_is_refused():
     model = small_model("insnet", "word")
     with pytest.raises(ValueError, match="2 words and 2 blanks are required, but at most 3 allowed"):
@@ -137,8 +152,8 @@ def test_any_order_keeps_every_keyword_in_whatever_order(model):
     for seed in range(6):
         result = model.generate(keywords, any_order=True, seed=seed, max_tokens=6, rehearsals=2)
         assert sorted(result.keywords) == sorted(keywords)
-        assert all(whole_word_pattern(word).search(result.text) for word in keywords)
-        places = [whole_word_pattern(word).search(result.text).start() for word in result.keywords]
+        assert all(whole_word_pattern(word, ignore_case=True).search(result.text) for word in keywords)
+        places = [whole_word_pattern(word, ignore_case=True).search(result.text).start() for word in result.keywords]
         assert places == sorted(places)
         found.add(tuple(result.keywords))
     assert len(found) > 1

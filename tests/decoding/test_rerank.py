@@ -147,7 +147,7 @@ def test_the_kept_text_is_the_best_of_those_written_with_the_candidates_seeds(mo
         likely = torch.tensor(likelihoods(model.scribe, texts, [7] * 5, 2), dtype=torch.float64)
         both = sum((each - each.mean()) / each.std(correction=0) for each in (alike, likely))
         scores = {"consensus": alike, "likelihood": likely, "both": both}[choice].tolist()
-        held = [sum(keyword in text.text.split() for keyword in keywords) for text in texts]
+        held = [sum(keyword in text.text.lower().split() for keyword in keywords) for text in texts]
         best = max(range(5), key=lambda place: (held[place], scores[place]))
         result = model.generate(keywords, seed=7, candidates=5, candidate_choice=choice, top_k=5)
         assert (result.text, result.seed) == (texts[best].text, 7)

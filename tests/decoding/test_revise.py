@@ -197,11 +197,11 @@ def test_a_revision_is_kept_where_it_is_likelier_and_accepted(model):
     assert changed >= 3
 
 
-def test_a_text_that_was_cut_off_stays_so_when_it_is_revised():
-    options = {"seed": 1, "stopping": "sampled", "max_tokens": 9, **HOT}  # too few pieces for eight words
-    model = model_of("bpe")
-    first = model.generate_batch(LISTS * 4, **options)
-    revised = model.generate_batch(LISTS * 4, revise=2, **options)
+@pytest.mark.parametrize("most", [9, 12])
+def test_a_text_that_was_cut_off_stays_so_when_it_is_revised_and_a_finished_one_is_not_cut_off(most):
+    model = small_model("insnet", "bpe", generation={"min_words": 9, "max_tokens": most, "stopping": "sampled"})
+    first = model.generate_batch(LISTS * 8, seed=1, **HOT)
+    revised = model.generate_batch(LISTS * 8, seed=1, revise=2, **HOT)
     assert any(step["delete"] for result in revised if not result.finished for step in result.trace)
     assert [result.finished for result in revised] == [result.finished for result in first]
 

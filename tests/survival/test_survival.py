@@ -137,13 +137,14 @@ def _sorted_out(keyword_lists, model):
 
 
 def _surfaces_kept(text, keywords):
-    """The user's very characters, accents as they were composed, one behind the other."""
+    """The user's very characters, accents as they were composed, one behind the other; a first letter may be large."""
     end = 0
     for keyword in keywords:
-        start = text.find(" ".join(keyword.split()), end)
-        if start < 0:
+        surface = " ".join(keyword.split())
+        starts = [text.find(form, end) for form in (surface, surface[0].upper() + surface[1:])]
+        if max(starts) < 0:
             return False
-        end = start + len(" ".join(keyword.split()))
+        end = min(start for start in starts if start >= 0) + len(surface)
     return True
 
 
@@ -209,14 +210,16 @@ def test_words_are_counted_as_printed_at_every_step(kind):
 
 @pytest.mark.parametrize("kind", ["word", "bpe"])
 def test_adjacent_keywords_never_melt_together(kind):
-    """Nothing inserted at all: keywords stand side by side, parted by spaces, exactly as they came."""
+    """Nothing inserted at all: keywords stand side by side, parted by spaces, as they came, but for a capital."""
     model = small_model("insnet", kind)
     accepted, _ = _sorted_out(_lists(seed=77), model)
     for keywords in accepted[:200]:
         words = sum(len(keyword.split()) for keyword in keywords)
         if words:
             result = model.generate(keywords, seed=1, max_words=words, min_words=0)
-            assert result.text == " ".join(" ".join(keyword.split()) for keyword in keywords)
+            expected = " ".join(" ".join(keyword.split()) for keyword in keywords)
+            changed = [(one, other) for one, other in zip(result.text, expected, strict=True) if one != other]
+            assert changed in ([], [(expected.lstrip('"([{“‘«¿¡” ')[0].upper(), expected.lstrip('"([{“‘«¿¡” ')[0])])
 
 
 def test_what_takes_too_many_tokens_is_refused_in_one_sentence():

@@ -1,14 +1,11 @@
-import json
 from itertools import islice
 
 import numpy as np
 import pytest
-import tokenizers
 import torch
-from tokenizers import models, pre_tokenizers, trainers
+from small_tokenizers import TOKENIZERS
 
 from insnet.text.batching import Batches, BatchingConfig, TokenBatch
-from insnet.text.byte_level import ByteLevelTokenizer
 from insnet.text.given import GivenPolicy
 from insnet.text.keywords import flagger
 from insnet.text.marked import MarkedTokenizer, TokenizerConfig
@@ -41,15 +38,6 @@ def batches(corpus, budget=512, shapes=4, seed=5, given=None, rank=0, world=1, s
 
 def texts(tokenizer, batch):
     return [tokenizer.decode(row.tolist()) for row in batch.tokens]
-
-
-def byte_level_tokenizer(lines):
-    library = tokenizers.Tokenizer(models.BPE())
-    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(special_tokens=["<|end|>"], initial_alphabet=alphabet, show_progress=False)
-    library.train_from_iterator(lines, trainer)
-    return ByteLevelTokenizer(json.loads(library.to_str()), "<|end|>", "<|end|>")
 
 
 def epoch_of(batches, epoch=0):
@@ -268,7 +256,7 @@ def test_pairs_keep_one_numbering_and_are_padded_to_the_longer_side(corpus, tmp_
 
 def test_a_pretrained_vocabulary_frames_texts_with_its_own_specials(tmp_path):
     lines = ["The king, in 1876.", "a king's castle", "a"]
-    tokenizer = byte_level_tokenizer(lines)
+    tokenizer = TOKENIZERS["gpt2"]
     write_shards(tmp_path / "x", lines, tokenizer, importance=flagger("tfidf", 3, lines), max_tokens=200)
     shards = TokenShards(tmp_path / "x")
     assert shards.specials == tokenizer.specials and shards.specials.pad == shards.specials.eos

@@ -63,9 +63,10 @@ class View:
         return cls(text, 0, (0,) * len(_PART.findall(text)))
 
     def grown(self, text: str) -> "View":
-        """The text after one more step; what was not in the previous one is new."""
+        """The text after one more step; what was not in the previous one is new, but for its capital."""
         step_of_part: list[int] = []
-        matcher = SequenceMatcher(None, _PART.findall(self.text), _PART.findall(text), autojunk=False)
+        before, after = ([part.lower() for part in _PART.findall(each)] for each in (self.text, text))
+        matcher = SequenceMatcher(None, before, after, autojunk=False)
         for kind, first, last, new_first, new_last in matcher.get_opcodes():
             is_old = kind == "equal"
             step_of_part += self.step_of_part[first:last] if is_old else [self.step + 1] * (new_last - new_first)

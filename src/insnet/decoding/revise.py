@@ -61,7 +61,7 @@ def _one_round(
     better = {
         row: text
         for row, text, before, after in zip(rows, new, scores[: len(old)], scores[len(old) :], strict=True)
-        if after > before and job.accepts(text)
+        if after > before and job.accepts(text) and text.finished >= texts[row].finished
     }
     return [better.get(row, text) for row, text in enumerate(texts)]
 

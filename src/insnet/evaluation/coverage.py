@@ -1,4 +1,7 @@
-"""Whether required words are there: as whole words, as often as they were asked for, in their order."""
+"""Whether required words are there: as whole words, as often as they were asked for, in their order.
+
+One in lower case may have a capital where a sentence begins.
+"""
 
 from collections.abc import Sequence
 

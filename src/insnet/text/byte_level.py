@@ -62,8 +62,9 @@ class ByteLevelTokenizer:
         self._library = _read_library(encoder)
         self._facts = [self._facts_of(token) for token in range(self.size)]
         self.starts_word = [facts.starts_word for facts in self._facts]
+        self.space: int | None = self._printed.index(b" ") if b" " in self._printed else None
         self.openers = frozenset(
-            token for token, facts in enumerate(self._facts) if facts.joins_right or self._printed[token] == b" "
+            token for token, facts in enumerate(self._facts) if facts.joins_right or token == self.space
         )
         self.bytes_of_token = [
             self._surfaces[token].encode() if token in special_ids else printed.removeprefix(b" ")
@@ -153,7 +154,7 @@ class ByteLevelTokenizer:
                 stretches += [part for part in run if isinstance(part, Literal)]
             else:
                 stretches += self._run([part for part in run if isinstance(part, int)], is_first=not stretches)
-        return text_words.render(stretches)
+        return text_words.render(stretches, capitals=self.is_cased)
 
     def piece(self, token: int) -> str:
         """One token as a reader should see it."""
@@ -188,6 +189,10 @@ class ByteLevelTokenizer:
     def _normalised(self, text: str) -> str:
         """The text in NFC with single spaces, U+FFFD for what the vocabulary has no bytes for."""
         return self._lacking.sub("\ufffd", _SPACES.sub(" ", unicodedata.normalize("NFC", text)).strip(" "))
+
+    def facts(self, token: int) -> Facts:
+        """What is known about a token."""
+        return self._facts[token]
 
     def _run(self, ids: Sequence[int], *, is_first: bool) -> Iterator[Literal]:
         """Inserted tokens that stand together, as one stretch."""

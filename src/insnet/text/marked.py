@@ -68,6 +68,8 @@ class MarkedTokenizer:
     specials = OURS
     openers: frozenset[int] = frozenset()
     """Behind every symbol a word begins with a word-initial piece."""
+    space: int | None = None
+    """No token holds a space."""
 
     def __init__(self, library: tokenizers.Tokenizer, config: TokenizerConfig) -> None:
         self.config = config
@@ -134,7 +136,7 @@ class MarkedTokenizer:
 
         A literal ends the word before it, and no piece after it continues it.
         """
-        return text_words.render(list(self._printable(parts)))
+        return text_words.render(list(self._printable(parts)), capitals=self.is_cased)
 
     def piece(self, token: int) -> str:
         """One token as a reader should see it, without word-start and joiner marks."""
@@ -156,9 +158,10 @@ class MarkedTokenizer:
 
     def lexicon(self) -> dict[str, Tensor]:
         """What is known about each token, as `pieces.Facts` says."""
-        return tables(map(self._facts, range(self.size)))
+        return tables(map(self.facts, range(self.size)))
 
-    def _facts(self, token: int) -> Facts:
+    def facts(self, token: int) -> Facts:
+        """What is known about a token."""
         if token < len(SPECIALS):
             return Facts.of_special()
         starts_word, text = self.starts_word[token], text_or_none(self.bytes_of_token[token])

@@ -9,6 +9,7 @@ from torch import Tensor
 from insnet.files import read_json_object
 from insnet.text.byte_level import ByteLevelTokenizer
 from insnet.text.marked import CONFIG_FILE, FORMAT, MarkedTokenizer
+from insnet.text.pieces import Facts
 from insnet.text.specials import Specials
 from insnet.text.words import Literal
 
@@ -44,6 +45,10 @@ class Tokenizer(Protocol):
     def openers(self) -> frozenset[int]:
         """Tokens behind which a word begins with one of its further pieces, like an opening bracket or a space."""
 
+    @property
+    def space(self) -> int | None:
+        """The token that prints a space and nothing else, if there is one."""
+
     def __hash__(self) -> int: ...
     def encode(self, text: str) -> list[int]:
         """The token ids of a text, without <bos> and <eos>."""
@@ -68,6 +73,9 @@ class Tokenizer(Protocol):
 
     def part_of_token(self, text: str, ids: Sequence[int]) -> list[int]:
         """Which part of `words.split(text)` each token of `encode(text)` belongs to."""
+
+    def facts(self, token: int) -> Facts:
+        """What is known about a token."""
 
     def lexicon(self) -> dict[str, Tensor]:
         """What is known about each token: the tables (V,) of `pieces.Facts`."""
