@@ -13,19 +13,42 @@ from torch import Tensor
 
 @unique
 class Purpose(IntEnum):
-    """What noise is for: the first counter of a draw. Decoding has constants of its own."""
+    """What noise is for: the first counter of a draw."""
 
     ORDER = 101
     """Where a token stands in its text's insertion order."""
     ORDER_NUMBER = 102
     """Which of a model's orders a text goes in."""
-    SHUFFLE_SENTENCES = 301
-    SHUFFLE_BATCHES = 302
-    SHUFFLE_GROUPS = 303
+    STOP = 201
+    SLOT = 202
+    TOKEN = 203
+    REHEARSAL = 301
+    """The seeds of the samples that a length is rehearsed with."""
+    COUNT = 302
+    """How far from the expected count a text's own lies."""
+    PERMUTATION = 401
+    """Orders of required words, where any will do."""
+    SAMPLE = 402
     TAU = 403
     """How much likelihood a text may lose by sharing rounds."""
+    ATTEMPT = 404
+    CANDIDATE = 405
     SCORE = 406
     """The orders that a score averages over."""
+    REQUEST = 501
+    """What parts the texts of one call."""
+    CANDIDATE_ORDER = 601
+    """The orders that candidates are compared along."""
+    REVISION = 701
+
+
+@unique
+class ShufflePurpose(IntEnum):
+    """The same for an epoch's order, whose seed is a recipe's and no text's."""
+
+    SENTENCES = 301
+    BATCHES = 302
+    GROUPS = 303
 
 
 @unique

@@ -26,9 +26,8 @@ from insnet.insertion.constraints import (
     neighbours_of_slot,
     repeated_sequences,
 )
-from insnet.randomness import uniform, uniforms
+from insnet.randomness import Purpose, uniform, uniforms
 
-_STOP_NOISE, _SLOT_NOISE, _TOKEN_NOISE = 201, 202, 203
 _LIKELIER_THAN_NOT = math.log(0.5)
 
 
@@ -72,12 +71,12 @@ class Chooser:
         is_good_place = log_stop > _LIKELIER_THAN_NOT
         near = (state.inserted >= wanted + slack) | ((state.inserted >= wanted - slack) & is_good_place)
         if self.config.length.stopping == "sampled":
-            is_good_place = uniform(_STOP_NOISE, state.seeds, state.step) < log_stop.double().exp()
+            is_good_place = uniform(Purpose.STOP, state.seeds, state.step) < log_stop.double().exp()
         return torch.where(wanted == FREE, is_good_place, near)
 
     def noise(self, state: State) -> Tensor:
         """What a step of one insertion draws from (2, B): its slot, and its token."""
-        return uniforms((_SLOT_NOISE, _TOKEN_NOISE), state.seeds, state.step)
+        return uniforms((Purpose.SLOT, Purpose.TOKEN), state.seeds, state.step)
 
     def slots(self, state: State, log_probs: Tensor, noise: Tensor) -> Tensor:
         """The slots (B, E) to fill, from log-probabilities (B, S) over open slots; blanks that must be filled first.
@@ -113,7 +112,7 @@ class Chooser:
         log_probs = keep_min_p(keep_top_mass(log_probs, sampling.top_p), sampling.min_p)
         own = noise[1]
         if self.config.is_parallel or not chosen.is_one_per_row:
-            own = uniform(_TOKEN_NOISE, state.seeds[row], state.step[row], slot)
+            own = uniform(Purpose.TOKEN, state.seeds[row], state.step[row], slot)
         index = draw(log_probs, own)
         token = choices.gather(1, index[:, None])[:, 0]
         return token.where(log_probs.amax(dim=1) > -math.inf, NOTHING)

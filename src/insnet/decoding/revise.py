@@ -24,9 +24,8 @@ from insnet.families.generator import Generator, State
 from insnet.families.offers import Offer
 from insnet.insertion.canvas import INSERTED, NOTHING, Edits
 from insnet.insertion.constraints import ABSENT, Lexicon
-from insnet.randomness import mix
+from insnet.randomness import Purpose, mix
 
-_REVISION_NOISE = 701
 _READINGS = 4  # of a text to judge its words, each without every fourth of them
 
 Tokens = list[tuple[int, int]]
@@ -47,7 +46,7 @@ def _one_round(
     scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], number: int, job: Job
 ) -> Sequence[Written]:
     own_seeds = [
-        int(mix(_REVISION_NOISE, seed_of_request(text.request, seed), number))
+        int(mix(Purpose.REVISION, seed_of_request(text.request, seed), number))
         for text, seed in zip(texts, seeds, strict=True)
     ]
     removed = _least_likely(scribe, texts, job.config)

@@ -16,11 +16,10 @@ from insnet.decoding.request import Request
 from insnet.decoding.trace import Recorder, Replay, TraceStep, removal_of_marks, steps_of
 from insnet.families.generator import Generator, Prompt
 from insnet.insertion.constraints import Lexicon
-from insnet.randomness import mix
+from insnet.randomness import Purpose, mix
 from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import whole_word_pattern
 
-_REQUEST_NOISE = 501
 _MOST_CHARACTERS = 1 << 16  # of required text in a batch: attention over it takes the square of a row's share
 
 
@@ -188,7 +187,7 @@ def _order(orders: Sequence[str], config: GenerationConfig) -> int:
 def seed_of_request(request: Request, seed: int) -> int:
     """The seed of a row: noise shared by all texts of a call would make them alike, word by word."""
     phrases = "\n".join(request.phrases()).encode("utf-8", "surrogatepass")
-    return int(mix(_REQUEST_NOISE, seed, zlib.crc32(phrases)))
+    return int(mix(Purpose.REQUEST, seed, zlib.crc32(phrases)))
 
 
 def _size(request: Request) -> int:
