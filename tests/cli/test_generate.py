@@ -195,6 +195,17 @@ def test_infill_keeps_the_text_around_blanks(insnet):
     assert all(re.fullmatch(r"The.+ sat on.+\s?\.", text) for text in texts)
 
 
+def test_the_example_in_the_help_of_infill_is_one_to_copy(insnet, monkeypatch):
+    """Written as people write, without a space before the full stop, since "on ___ ." asks for "on the floor. ."."""
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = insnet("infill", "--help").out
+    example = re.search(r'insnet infill "(.*?)" -n 5', shown)[1]
+    assert "___" in example and not re.search(r"\s[.,;:!?]", example)
+    texts = insnet("infill", example, "-n", 5, "--seed", 1).out.splitlines()
+    pattern = ".+".join(re.escape(part.strip()) for part in example.split("___"))
+    assert len(texts) == 5 and all(re.fullmatch(pattern, text) for text in texts)
+
+
 def test_score_says_nats_and_json_says_all(insnet):
     [score] = insnet("score", "The captain sails .", "--json").json_lines()
     assert list(score) == ["text", "log_prob", "tokens", "nats_per_token", "is_exact", "unknown_tokens"]

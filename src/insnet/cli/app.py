@@ -13,6 +13,7 @@ from insnet.cli.generate import generate, infill
 from insnet.cli.models import models
 from insnet.cli.score import score
 from insnet.cli.train import finetune, prepare, train
+from insnet.threads import set_threads
 
 _EXTRA_OF_PACKAGE = {
     "accelerate": "train",
@@ -21,6 +22,8 @@ _EXTRA_OF_PACKAGE = {
     "transformers": "hf",
     "yake": "keywords",
 }
+
+_COMPUTES_AT_ONCE = ("generate", "infill", "score", "evaluate")  # training has its own processes and devices
 
 app = typer.Typer(
     help="Insertion-based text generation: keywords in, a sentence that holds every one of them out.",
@@ -53,11 +56,14 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def insnet(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
     """Insertion-based text generation: keywords in, a sentence that holds every one of them out."""
+    if context.invoked_subcommand in _COMPUTES_AT_ONCE:
+        set_threads()
 
 
 def main() -> NoReturn:
