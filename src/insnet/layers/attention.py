@@ -25,7 +25,7 @@ def attend(query: Tensor, memory: Memory, bias: Tensor | None, *, causal: bool =
         return F.scaled_dot_product_attention(query, key, value, bias, dropout, causal, enable_gqa=heads != key_heads)
     grouped = query.reshape(rows, key_heads, -1, width)  # (B, G, H/G * Q, W): copies no keys
     if bias is not None:
-        bias = bias.expand(-1, heads, queries, -1).reshape(len(bias), key_heads, -1, bias.shape[3])
+        bias = bias.expand(-1, heads, queries, -1).reshape(bias.shape[0], key_heads, -1, bias.shape[3])
     attended = F.scaled_dot_product_attention(grouped, key, value, bias, dropout)
     return attended.view(rows, heads, queries, width)
 
@@ -44,12 +44,13 @@ class Projections(nn.Module):
         """Queries (B, H, Q, W) of hidden states (N, D), and what they look at."""
         if context.memory is not None and context.append is None:
             query = self._part(hidden, slice(None, self.heads * self.head_width))
-            return self._queries(query.view(len(query), self.heads, self.head_width), context), context.memory
+            return self._queries(query.view(-1, self.heads, self.head_width), context), context.memory
         return self.ask_mixed(self.mixed(hidden), context)
 
     def mixed(self, hidden: Tensor) -> Tensor:
         """Queries, keys and values (N, H + 2 * G, W) of hidden states (N, D)."""
-        return self.query_key_value(hidden).unflatten(1, (-1, self.head_width))  # type: ignore[no-any-return]
+        mixed: Tensor = self.query_key_value(hidden)
+        return mixed.view(-1, self.heads + 2 * self.key_heads, self.head_width)
 
     def ask_mixed(self, mixed: Tensor, context: Context) -> tuple[Tensor, Memory]:
         """Queries (B, H, Q, W) and what they look at, which holds these keys and values afterwards."""
@@ -64,7 +65,7 @@ class Projections(nn.Module):
     def keys_values(self, hidden: Tensor) -> Tensor:
         """Keys and values (N, 2 * G, W) of hidden states (N, D) that ask nothing."""
         part = self._part(hidden, slice(self.heads * self.head_width, None))
-        return part.view(len(part), 2 * self.key_heads, self.head_width)
+        return part.view(-1, 2 * self.key_heads, self.head_width)
 
     def merge(self, attended: Tensor, context: Context) -> Tensor:
         """The output (N, D) of what the heads received (B, H, Q, W)."""
@@ -179,5 +180,5 @@ def _bias_of_offsets(query: Tensor, context: Context) -> Tensor:
     assert context.position_keys is not None and context.offset_index is not None
     keys, shared = context.position_keys
     by_offset = torch.baddbmm(shared, query.transpose(0, 1).flatten(1, 2), keys)  # (H, B * Q, R + 1)
-    by_offset = by_offset.view(len(keys), *context.places, -1).transpose(0, 1)  # (B, H, Q, R + 1)
+    by_offset = by_offset.view(keys.shape[0], *context.places, keys.shape[2]).transpose(0, 1)  # (B, H, Q, R + 1)
     return by_offset.gather(3, context.offset_index)

@@ -103,7 +103,7 @@ class Append:
         """Stores new tokens' keys and values of a layer (N, 2 * G, W)."""
         self.put(self.stores[layer], keys_values)
 
-    @torch.no_grad()
     def put(self, store: Tensor, values: Tensor) -> None:
         """Writes values (N, ...) of new tokens into a store (B, C, ...). Gradients end here: this is for decoding."""
+        values = values.detach() if values.requires_grad else values
         store[self.at] = values.view(*self.at[1].shape, *store.shape[2:]).to(store.dtype)

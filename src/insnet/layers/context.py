@@ -49,19 +49,25 @@ class Context:
         return self.append.packing if self.append else None
 
 
-def contexts_of_layers(context: Context, layers: int) -> list[Context]:
-    """The same for every layer, with the layer's part of the cache."""
-    if context.append is None:
-        return [context] * layers
-    memories = context.append.cache.memory(context.append.used)[:layers]
-    return [replace(context, layer=layer, memory=memory) for layer, memory in enumerate(memories)]
-
-
-def with_position_keys(contexts: Sequence[Context], position_keys: Tensor) -> list[Context]:
-    """Contexts with their layers' position keys, the first of (N, H, W + 1, R + 1)."""
-    times_query, shared = position_keys[:, :, :-1].unbind(0), position_keys[:, :, -1:].unbind(0)
+def contexts_of_layers(
+    context: Context, layers: int, position_keys: Tensor | None = None, memories: Sequence[Memory] | None = None
+) -> list[Context]:
+    """One for each layer: with its part of the cache, or its memory if some are given, and with the first of the
+    position keys (N, H, W + 1, R + 1)."""
+    append = context.append
+    if memories is None:
+        memories = append.cache.memory(append.used) if append else None
+    keys: list[tuple[Tensor, Tensor] | None] = [None] * layers
+    if position_keys is not None:
+        keys = list(zip(position_keys[:, :, :-1].unbind(0), position_keys[:, :, -1:].unbind(0), strict=True))
     return [
-        replace(context, position_keys=(times_query[layer], shared[layer])) for layer, context in enumerate(contexts)
+        replace(
+            context,
+            layer=layer if append else 0,  # without a cache all are alike, for the compiler too
+            memory=memories[layer] if memories else None,
+            position_keys=keys[layer],
+        )
+        for layer in range(layers)
     ]
 
 

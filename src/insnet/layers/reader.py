@@ -7,14 +7,13 @@ Shapes: B rows, Q slots, K tokens, N blocks, D width, H heads, G key heads, W = 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import cast
 
 from torch import Tensor
 
 from insnet.layers.attention import OffsetAttention, memory_of
 from insnet.layers.cache import Append, Memory
-from insnet.layers.context import Context, with_position_keys
+from insnet.layers.context import Context, contexts_of_layers
 from insnet.layers.positions import offset_index, reach_among
 from insnet.layers.shape import TransformerShape
 from insnet.layers.transformer import Stack, position_keys_of
@@ -55,8 +54,7 @@ class SlotReader(Stack):
             position_keys = self.position_keys(offsets.shape[2], slots)
         index = offset_index(offsets, hides, position_keys, self.shape.heads)
         context = Context((slots.shape[0], slots.shape[1]), offset_index=index)
-        contexts = [replace(context, memory=own) for own in memory]
-        return self.run(slots, with_position_keys(contexts, position_keys))
+        return self.run(slots, contexts_of_layers(context, self.shape.layers, position_keys, memory))
 
     def _keys_values(self, encoded: Tensor) -> list[Tensor]:
         """Of every block (N, 2 * G, W), of encoded tokens (N, D)."""

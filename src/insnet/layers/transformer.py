@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from insnet.layers.attention import OffsetAttention, RotaryAttention
 from insnet.layers.cache import Append
-from insnet.layers.context import Context, bias_of, contexts_of_layers, hides_later, own_rank, with_position_keys
+from insnet.layers.context import Context, bias_of, contexts_of_layers, hides_later, own_rank
 from insnet.layers.positions import Rotation, offset_index, reach_among, rotation_of, sinusoids_of_offsets
 from insnet.layers.shape import TransformerShape
 
@@ -100,8 +100,8 @@ class OffsetTransformer(Stack):
             position_keys = self.position_keys(ranks.shape[2], embedded)
         offsets = ranks - own_rank(ranks, append)
         index = offset_index(offsets, hides_later(embedded, append), position_keys, self.shape.heads)
-        contexts = contexts_of_layers(Context(_places(embedded), append, offset_index=index), self.shape.layers)
-        return self.run(self.dropout(embedded), with_position_keys(contexts, position_keys))
+        context = Context(_places(embedded), append, offset_index=index)
+        return self.run(self.dropout(embedded), contexts_of_layers(context, self.shape.layers, position_keys))
 
 
 class RotaryTransformer(Stack):
