@@ -17,7 +17,7 @@ from insnet.families.generator import State
 from insnet.families.offers import ChosenSlots
 from insnet.insertion.canvas import NOTHING
 from insnet.insertion.constraints import FREE
-from insnet.randomness import mix
+from insnet.randomness import Purpose, mix
 
 HAZARDS = [0.1, 0.2, 0.2, 0.45, 0.55, 0.2, 0.9, 0.99]
 
@@ -119,7 +119,7 @@ def test_rehearsed_length_is_a_quantile_of_untruncated_samples(name, quantile, p
     for row, request in enumerate(requests):
         lengths = []
         for number in range(5):
-            seed = int(mix(301, 7 + row, number))
+            seed = int(mix(Purpose.REHEARSAL, 7 + row, number))
             [steps] = traces(model, prompt_of(model, [request], seeds=[seed], max_tokens=20), free)
             lengths.append(sum(len(step.inserts) for step in steps))
         assert found[row] == sorted(lengths)[place]

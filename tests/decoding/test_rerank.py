@@ -17,6 +17,7 @@ from insnet.decoding.trace import log_prob_of_steps
 from insnet.families import FAMILIES
 from insnet.insertion.canvas import INSERTED
 from insnet.model import Model
+from insnet.randomness import Purpose, mix
 
 LISTS = [["captain", "ship"], [], ["girl", "song", "old garden"], ["bread"]]
 
@@ -83,7 +84,8 @@ def test_likelihoods_are_those_of_score_along_the_same_orders(model):
         is_exact = model.family.traits.likelihood == "exact"
         orders = 1 if is_exact else 3
         seeds = [
-            int(rerank.mix(rerank._ORDER_NOISE, rerank.seed_of_request(text.request, 5), n)) for n in range(orders)
+            int(mix(Purpose.CANDIDATE_ORDER, write.seed_of_request(text.request, 5), number))
+            for number in range(orders)
         ]
         with torch.no_grad():
             expected = model.family.log_likelihood(

@@ -188,7 +188,6 @@ def test_a_revision_is_kept_where_it_is_likelier_and_accepted(model):
         if before.text == after.text:
             continue
         changed += 1
-        assert after.tokens >= before.tokens  # more only to reach min_words
         steps = len(before.trace)
         assert after.trace[:steps] == before.trace
         assert after.trace[steps]["delete"] and not after.trace[steps]["insert"]
