@@ -123,7 +123,7 @@ def test_many_lines_are_flagged_by_several_processes_alike(recipe, monkeypatch):
     data = replace(recipe.data, keyword_method="yake")
     alone, _ = prepared_lines(replace(recipe, data=data))
     monkeypatch.setattr(module, "_LINES_WORTH_A_POOL", 5)
-    monkeypatch.setattr(module, "_LINES_A_JOB", 3)
+    monkeypatch.setattr(module, "_LINES_PER_JOB", 3)
     monkeypatch.setattr(module, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(module.os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
     pooled_data = replace(data, prepared=data.prepared + "2")

@@ -40,6 +40,14 @@ def test_shards_of_others_are_read_and_a_save_replaces_them(tmp_path):
     load_model(tmp_path, "cpu")
 
 
+def test_weights_are_stored_in_the_wanted_type_and_loaded_in_another(tmp_path):
+    model = small()
+    save_model(tmp_path, model, dtype=torch.bfloat16)
+    weight = load_model(tmp_path, "cpu", torch.float64).embedding.weight
+    assert weight.dtype == torch.float64
+    assert torch.equal(weight.float(), model.embedding.weight.bfloat16().float())
+
+
 def test_eight_bits_come_back_nearly_equal(tmp_path):
     model = small(width=128)
     save_model(tmp_path, model, eight_bits=True)

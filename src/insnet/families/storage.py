@@ -25,12 +25,20 @@ INDEX_FILE = "model.safetensors.index.json"
 MODEL_TYPE = "insnet"
 
 
-def save_model(folder: str | Path, model: Generator, *, eight_bits: bool = False) -> None:
-    """Write config.json and the weights, in eight bits if so wished. A killed save leaves the old files whole."""
+def save_model(
+    folder: str | Path, model: Generator, *, dtype: torch.dtype | None = None, eight_bits: bool = False
+) -> None:
+    """Write config.json and the weights, as another type or in eight bits if so wished.
+
+    A killed save leaves the old files whole.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / CONFIG_FILE, json.dumps(config_of_model(model), indent=2, ensure_ascii=False) + "\n")
-    weights = {name: tensor.detach() for name, tensor in model.state_dict().items()}
+    weights = {
+        name: (tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor).detach()
+        for name, tensor in model.state_dict().items()
+    }
     write_tensors(folder / WEIGHTS_FILE, quantized(weights) if eight_bits else weights)
     # Shards that were here before; the index first, since it decides what is read.
     for path in [folder / INDEX_FILE, *folder.glob("model-*-of-*.safetensors")]:

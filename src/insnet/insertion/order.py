@@ -45,14 +45,6 @@ def _left_to_right(sentence: Sentence) -> Tensor:
     return torch.arange(length, device=sentence.tokens.device).double().expand_as(sentence.tokens)
 
 
-def _gaps_left_to_right(sentence: Sentence) -> Tensor:
-    """Each gap between given words left to right, the gaps taking turns: all ways to interleave them as likely."""
-    is_open = _is_open(sentence)
-    gap = (~is_open).cumsum(dim=1)  # (B, L): a given word begins the gap behind it
-    noise = _random(sentence).masked_fill(~is_open, 0.0)  # which keeps it there
-    return (gap + noise).sort(dim=1).values - gap  # (B, L): a gap's noise in ascending order
-
-
 def _balanced_tree(sentence: Sentence) -> Tensor:
     """The depth of each open position in the balanced binary tree over all open positions of its row."""
     is_open = _is_open(sentence)
@@ -81,7 +73,6 @@ ORDERS: dict[str, Callable[[Sentence], Tensor]] = {
     "random": _random,
     "random_words": _random_words,
     "left_to_right": _left_to_right,
-    "gaps_left_to_right": _gaps_left_to_right,
     "balanced_tree": _balanced_tree,
     "common_first": _common_first,
     "rare_first": _rare_first,
@@ -145,11 +136,7 @@ def log_order_count(order: str, sentence: Sentence) -> Tensor:
     is_open = _is_open(sentence)
     if order == "random_words":
         return _log_factorial(_count_open_words(is_open, sentence.starts_word))
-    if order == "gaps_left_to_right":
-        gap = (~is_open).cumsum(dim=1)
-        size = torch.zeros_like(gap).scatter_add(1, gap - gap[:, :1], is_open.long())  # (B, L): of each gap
-        return _log_factorial(is_open.sum(dim=1)) - _log_factorial(size).sum(dim=1)
-    if ORDERS[order] is _random:
+    if order == "random":
         return _log_factorial(is_open.sum(dim=1))
     return torch.zeros_like(sentence.lengths, dtype=torch.float64)
 
