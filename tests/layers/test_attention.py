@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from insnet.insertion.offsets import offsets_of_order, ranks_of_order
 from insnet.layers.attention import OffsetAttention, RotaryAttention
@@ -198,6 +199,32 @@ def test_tokens_packed_without_padding_equal_one_pass():
         start = start + torch.tensor(counts)
     assert start.tolist() == [TOKENS, TOKENS]
     assert Packing.of(torch.ones(2, 3, dtype=torch.bool)) is None and Packing.of(holds_token[:, :1]) is None
+
+
+class Operations(TorchDispatchMode):
+    """The names of all operations that are dispatched."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("inserts", [True, False])
+def test_a_decoding_step_makes_few_operations_and_none_that_waits_for_the_device(inserts):
+    model = encoder() if inserts else shaken(RotaryTransformer(SHAPE))
+    cache = KeyValueCache.empty(2, 2, HEADS, TOKENS + 1, WIDTH // HEADS, torch.zeros(1, dtype=torch.float64))
+    one, start = torch.randn(2, 1, WIDTH, dtype=torch.float64), torch.tensor([4, 2])
+    seen, keys = torch.randint(5, (2, 1, 5)), encoder().position_keys(TOKENS, one)
+    with Operations() as operations:
+        append = Append.after(cache, start, 1, 5)
+        _ = model(one, seen, append=append, position_keys=keys) if inserts else model(one, append=append)
+    assert len(operations.names) <= (90 if inserts else 102)
+    assert not [name for name in operations.names if "local_scalar" in name or "nonzero" in name or "item" in name]
 
 
 def test_cache_appends_at_each_rows_own_place_and_wastes_overflow():

@@ -84,7 +84,7 @@ class Append:
         if packing is not None:
             at = packing.row, entry[packing.row, packing.column]
         else:
-            at = torch.arange(len(start), device=start.device)[:, None], entry
+            at = torch.arange(start.shape[0], device=start.device)[:, None], entry
         return cls(cache, entry, used, at, cache.store.movedim(4, 2).unbind(1), packing)
 
     def hides(self) -> Tensor:
