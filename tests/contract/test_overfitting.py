@@ -22,6 +22,7 @@ SENTENCES = {
     "Our hungry cat ate the last fish.": ["cat", "fish"],
 }
 STEPS = 450
+LEARNS_BOTH_MODES = {"insertion_transformer"}  # by one objective; InsNet inserts several per step only if tau says so
 
 
 def given_flags(tokenizer, tokens, keywords):
@@ -57,5 +58,9 @@ def test_eight_sentences_are_overfitted_and_generated_back(family_name, kind):
         optimizer.step()
         schedule.step()
     greedy = GenerationConfig.of(top_k=1, slot_mass=1e-9, stopping="threshold", max_tokens=40, no_repeat_ngram=0)
-    results = Model(family, tokenizer, greedy).generate_batch(list(SENTENCES.values()), seed=0)
-    assert [result.text for result in results] == list(SENTENCES)
+    model = Model(family, tokenizer, greedy)
+    for mode in ("sequential", "parallel") if family_name in LEARNS_BOTH_MODES else ("sequential",):
+        results = model.generate_batch(list(SENTENCES.values()), seed=0, mode=mode)
+        assert [result.text for result in results] == list(SENTENCES)
+        if mode == "parallel":
+            assert all(result.steps < result.tokens - len(result.keywords) for result in results)

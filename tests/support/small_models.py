@@ -48,10 +48,11 @@ def small_family(name: str, vocabulary: int, *, seed: int = 0, scale: float = 0.
     settings = {"width": 16, "layers": 2, "heads": 2, "dropout": 0.0, **config}
     family = FAMILIES[name](FAMILIES[name].Config(vocabulary_size=vocabulary, **settings))
     shake(family, seed, scale)
-    with torch.no_grad():
-        family.token_head.bias[EOS] += (
-            3.5  # where the end is a token, it comes as often as elsewhere a stop head says so
-        )
+    with torch.no_grad():  # the end comes as often as where a stop head of random weights says so
+        if name == "autoregressive":
+            family.token_head.bias[EOS] += 3.5
+        if name == "insertion_transformer":
+            family.end_head.bias += 9.0 if family.config.finalisation == "slot" else 7.0
     return family.to(dtype).eval()
 
 

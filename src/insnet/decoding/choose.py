@@ -50,8 +50,8 @@ class Chooser:
     config: GenerationConfig
     lexicon: Lexicon
 
-    def ending(self, state: State, log_stop: Tensor | None) -> Ending:
-        """What the stopping rule and the bounds say; without `log_stop` (B,), only a plan or a bound ends a row."""
+    def ending(self, state: State, log_stop: Tensor) -> Ending:
+        """What the stopping rule, asked with the log-probability (B,) of stopping, and the bounds say."""
         limits = state.limits
         wants = self._wants_to_stop(state, log_stop)
         over = wants | (state.step >= self.config.rounds.rounds) if self.config.rounds.rounds else wants
@@ -63,12 +63,10 @@ class Chooser:
         is_full = state.inserted >= limits.max_tokens
         return Ending(ends | is_full, is_full & ~ends, is_asked=(ends | is_full) == wants)
 
-    def _wants_to_stop(self, state: State, log_stop: Tensor | None) -> Tensor:
+    def _wants_to_stop(self, state: State, log_stop: Tensor) -> Tensor:
         """True (B,) near the planned number of insertions, at the first place that is good to stop at; where there is
         no plan, by the stopping rule."""
         wanted, slack = state.limits.insertions, state.limits.slack
-        if log_stop is None:
-            return (wanted != FREE) & (state.inserted >= wanted)
         is_good_place = log_stop > _LIKELIER_THAN_NOT
         near = (state.inserted >= wanted + slack) | ((state.inserted >= wanted - slack) & is_good_place)
         if self.config.length.stopping == "sampled":
@@ -79,13 +77,18 @@ class Chooser:
         """What a step of one insertion draws from (2, B): its slot, and its token."""
         return uniforms((_SLOT_NOISE, _TOKEN_NOISE), state.seeds, state.step)
 
+    def blanks_first(self, state: State, log_probs: Tensor) -> Tensor:
+        """The log-probabilities (B, S) of slots that may be filled now: while there are blanks without a word, these
+        alone."""
+        if not state.limits.has_blanks:
+            return log_probs
+        blanks = empty_blanks(state.canvas, state.limits)[:, : log_probs.shape[1]]
+        return log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
+
     def slots(self, state: State, log_probs: Tensor, noise: Tensor) -> Tensor:
-        """The slots (B, E) to fill, from log-probabilities (B, S) over open slots; blanks that must be filled first.
+        """The slots (B, E) to fill, from log-probabilities (B, S) over those that may be.
 
         NOTHING where a row fills fewer than E, but each fills one at least."""
-        if state.limits.has_blanks:
-            blanks = empty_blanks(state.canvas, state.limits)[:, : log_probs.shape[1]]
-            log_probs = log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
         if self.config.is_parallel:
             return slots_of_round(log_probs, self.room(state), self.config.rounds.parallel_mass)
         return self.one_slot(log_probs, noise)
@@ -94,9 +97,19 @@ class Chooser:
         """One of the likeliest slots (B, 1) for each row."""
         return draw(keep_top_mass(log_probs, self.config.rounds.slot_mass), noise[0])[:, None]
 
-    def tokens(self, state: State, chosen: ChosenSlots, log_probs: Tensor, noise: Tensor) -> Tensor:
+    def one_pair(self, slots: Tensor, pairs: Tensor, noise: Tensor) -> Tensor:
+        """Which (B, 1) of some slots is filled, from log-probabilities (B, E) of the slots and of the pairs that they
+        make with the tokens drawn for them, -inf where there is none.
+
+        Among the likeliest pairs, as many as hold `slot_mass`, one is drawn by its slot's probability alone: its token
+        was drawn before. So the least mass gives the likeliest pair, and all of it a draw from all pairs."""
+        kept = keep_top_mass(pairs, self.config.rounds.slot_mass) > -math.inf
+        return draw(slots.masked_fill(~kept, -math.inf), noise[0])[:, None]
+
+    def tokens(self, state: State, chosen: ChosenSlots, log_probs: Tensor, noise: Tensor | None) -> Tensor:
         """The tokens (N,) to put into the chosen slots, from log-probabilities (N, V), or (N, V + 1) if the last may be
-        chosen, too; NOTHING where none may go there."""
+        chosen, too; NOTHING where none may go there. Drawn at `noise` (2, B), or if there is none, at each slot's own.
+        """
         row, slot = chosen.row, chosen.flat()
         neighbours, origins = neighbours_of_slot(state.canvas, row, slot)  # (N, 2) each
         log_probs = log_probs.masked_fill(self._refused(state, row, slot, origins, log_probs.shape[1]), -math.inf)
@@ -105,9 +118,7 @@ class Chooser:
         log_probs, choices = likeliest(log_probs, self.config.sampling.top_k)  # (N, K) each
         sampling = self.config.sampling
         log_probs = keep_min_p(keep_top_mass(log_probs, sampling.top_p), sampling.min_p)
-        own = noise[1]
-        if self.config.is_parallel or chosen.slot.shape[1] > 1:
-            own = uniform(_TOKEN_NOISE, state.seeds[row], state.step[row], slot)
+        own = noise[1] if noise is not None else uniform(_TOKEN_NOISE, state.seeds[row], state.step[row], slot)
         index = draw(log_probs, own)
         token = choices.gather(1, index[:, None])[:, 0]
         return token.where(log_probs.amax(dim=1) > -math.inf, NOTHING)
@@ -121,14 +132,14 @@ class Chooser:
         """
         limits, is_required = state.limits, (origins != INSERTED).long()
         left, right = is_required[:, 0], is_required[:, 1]
-        refused = self.lexicon.refused[0, left, right]  # (N, V)
+        is_blank = torch.zeros_like(left)
         if limits.has_blanks:
             is_blank = empty_blanks(state.canvas, limits)[row, slot].long()
-            refused = self.lexicon.refused[is_blank, left, right]
+        refused = self.lexicon.refused[is_blank, left, right]  # (N, V)
         if limits.forbidden.shape[1]:
             refused = refused | self._completes_banned(state, row, slot)
-        more = choices - refused.shape[1]
-        return torch.nn.functional.pad(refused, (0, more)) if more else refused
+        more = choices - refused.shape[1]  # nothing may go anywhere but into a blank
+        return torch.cat([refused, is_blank[:, None].bool().expand(-1, more)], dim=1) if more else refused
 
     def _completes_banned(self, state: State, row: Tensor, slot: Tensor) -> Tensor:
         """True (N, V) for tokens that would complete something banned, whatever its case."""

@@ -20,8 +20,8 @@ from insnet.families.generator import (
     restarted,
 )
 from insnet.families.insnet_config import InsNetConfig, InsNetObjective
-from insnet.families.insnet_objective import OnePass, at_least_float32, take
-from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm
+from insnet.families.insnet_objective import OnePass, take
+from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm, at_least_float32
 from insnet.families.offers import ChosenSlots, Insertions
 from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import FREE
@@ -35,6 +35,7 @@ from insnet.layers.slots import SlotComposer
 from insnet.layers.transformer import Append, OffsetTransformer, initialise
 from insnet.text.batching import TokenBatch
 from insnet.text.tokenizer import SPECIALS, UNK
+
 
 @dataclass(frozen=True)
 class Memory:

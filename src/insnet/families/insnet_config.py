@@ -55,6 +55,7 @@ class InsNetConfig(FamilyConfig):
     def longest(self) -> int | None:
         return self.count_head if self.length_conditioned else None
 
+
 @dataclass(frozen=True)
 class InsNetObjective(FamilyObjective):
     """How many insertions share a round (section 3.3)."""

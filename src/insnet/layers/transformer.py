@@ -117,7 +117,7 @@ class OffsetTransformer(nn.Module):
 
 
 class RotaryTransformer(nn.Module):
-    """A left-to-right decoder with rotary positions."""
+    """Rotary positions: a left-to-right decoder or, told what is hidden, an encoder that reads both ways."""
 
     def __init__(self, shape: TransformerShape) -> None:
         super().__init__()
@@ -127,14 +127,15 @@ class RotaryTransformer(nn.Module):
         self.norm = nn.LayerNorm(shape.width)
         self.dropout = nn.Dropout(shape.dropout)
 
-    def forward(self, embedded: Tensor, *, append: Append | None = None) -> Tensor:
-        """Encoded tokens (B, Q, D): a whole text in one pass, or new tokens against the cache."""
+    def forward(self, embedded: Tensor, *, append: Append | None = None, hides: Tensor | None = None) -> Tensor:
+        """Encoded tokens (B, Q, D): a whole text in one pass, or new tokens against the cache. Each sees those before
+        it or, of a whole text, all but what `hides` (B, Q or 1, K) says."""
         rows, queries, _ = embedded.shape
         position = torch.arange(queries, device=embedded.device).expand(rows, -1)
         if append is not None:
             position = position + append.start[:, None]
         rotation = rotation_of_positions(position, self.shape.width // self.shape.heads, embedded.dtype)
-        hides = append.hides(queries) if append else None
+        hides = append.hides(queries) if append else hides
         hidden = self.dropout(embedded)
         for layer, block in enumerate(self.blocks):
             place = append.at_layer(layer) if append else None
