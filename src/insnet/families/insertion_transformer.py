@@ -131,7 +131,7 @@ class InsertionTransformer(Generator):
         else:  # the text ends where all slots are empty; elsewhere empty ones have no target
             name, decisions = "stop", is_wanted.sum(dim=1).clamp_min(1)
             ending = pairs.ends().logsumexp(dim=1).neg().masked_fill(is_wanted.any(dim=1), 0)
-        share = (insertions + 1) / decisions  # (B,): canvases that this one stands for, over its slots
+        share = (insertions + 1).to(nats.dtype) / decisions  # (B,): canvases that this one stands for, over its slots
         token = (nats * weights).sum(dim=1)
         return {
             "token": LossTerm((token * share).sum(), insertions.sum()),
