@@ -68,8 +68,8 @@ def autoregressive_in_one_pass(family, tokens, order, given_count, plan, is_look
 
 
 def insertion_transformer_canvas_by_canvas(family, tokens, order, given_count, plan, is_looked_at):
-    """Section 3 of its paper, of each canvas by itself: all tokens see each other, neighbours make slots, and one softmax
-    runs over all pairs of a slot and a token, or nothing."""
+    """Section 3 of its paper, of each canvas by itself: all tokens see each other, neighbours make slots, and one
+    softmax runs over all pairs of a slot and a token, or nothing."""
     del plan
     framed = [BOS, *tokens, EOS]
     for step in range(1 + given_count, len(order)):

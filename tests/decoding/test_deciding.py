@@ -72,6 +72,16 @@ def test_slots_that_say_nothing_stay_empty_and_a_text_ends_when_all_do(model, wo
     assert not edits.cut.any()
 
 
+@pytest.mark.parametrize("stopping, expected", [("threshold", [0, 1]), ("sampled", [1])])
+def test_by_threshold_a_slot_stays_empty_where_that_is_likelier_than_not(model, words, stopping, expected):
+    """Else where it is drawn among the tokens, which for a greedy draw means: where no token is likelier."""
+    state = state_of(model, [["baker", "bread"]])
+    split = (1 / 3, {-1: 0.4, words[0]: 0.35, words[1]: 0.25})
+    table = [split, (1 / 3, {-1: 0.4, words[2]: 0.6}), (1 / 3, {-1: 0.6, words[3]: 0.4})]
+    decide = decider(model, mode="parallel", top_k=1, stopping=stopping)
+    assert [slot for slot, _ in puts_of(decide(offer_of(model, state, [table]), state))] == expected
+
+
 @pytest.mark.parametrize("mode", ["sequential", "parallel"])
 def test_a_text_that_is_too_short_gets_the_likeliest_token_though_all_slots_say_nothing(model, words, mode):
     none = [(0.5, {-1: 0.98, words[0]: 0.02}), (0.3, {-1: 0.9, words[1]: 0.1}), (0.2, {-1: 0.9, words[2]: 0.1})]
@@ -98,8 +108,9 @@ def test_only_a_text_whose_slots_want_more_is_cut_at_the_limit_on_tokens(model, 
     assert edits.finished.tolist() == [True, True] and edits.cut.tolist() == [True, False]
 
 
+@pytest.mark.parametrize("stopping", ["threshold", "sampled"])
 @pytest.mark.parametrize("mode", ["sequential", "parallel"])
-def test_empty_blanks_come_first_and_may_not_say_nothing(model, words, mode):
+def test_empty_blanks_come_first_and_may_not_say_nothing(model, words, mode, stopping):
     request = blanks("The ___ sat on ___ today.")
     state = state_of(model, [request])
     length = int(state.canvas.length[0])
@@ -107,13 +118,17 @@ def test_empty_blanks_come_first_and_may_not_say_nothing(model, words, mode):
     blank_slots = [slot for slot, flag in enumerate(is_open) if flag]
     assert len(blank_slots) == 2
     table = [(1 / length, {-1: 0.99, words[slot % 4]: 0.01}) for slot in range(length - 1)]
-    edits = decider(model, mode=mode, top_k=1, slot_mass=1e-9)(offer_of(model, state, [table]), state)
+    edits = decider(model, mode=mode, top_k=1, slot_mass=1e-9, stopping=stopping)(
+        offer_of(model, state, [table]), state
+    )
     expected = [(slot, words[slot % 4]) for slot in blank_slots]
     assert not edits.finished.any()
     assert puts_of(edits) == (expected if mode == "parallel" else [pair for pair in expected if pair in puts_of(edits)])
     assert len(puts_of(edits)) == (2 if mode == "parallel" else 1)
     canvas = state.canvas  # the first blank has a word now: that one stays as it is, the other must still be filled
-    filled = replace(canvas, origin=canvas.origin.masked_fill(torch.arange(canvas.capacity) == blank_slots[0], INSERTED))
+    filled = replace(
+        canvas, origin=canvas.origin.masked_fill(torch.arange(canvas.capacity) == blank_slots[0], INSERTED)
+    )
     state = replace(state, canvas=filled)
     table[blank_slots[0]] = (0.9, {words[3]: 1.0})
     edits = decider(model, mode=mode, top_k=1, slot_mass=1e-9)(offer_of(model, state, [table]), state)

@@ -181,7 +181,9 @@ def test_losses_are_those_written_by_hand_for_each_canvas(model):
             tokens = batch.tokens[row, : int(batch.lengths[row])].tolist()
             costs = losses_of_canvas(model.family, tokens, present, order, 0.7)
             canvases = 1 + len(lists[row]) - sum(given[row])
-            expected = {name: expected[name] + canvases * float(cost) for name, cost in zip(expected, costs, strict=True)}
+            expected = {
+                name: expected[name] + canvases * float(cost) for name, cost in zip(expected, costs, strict=True)
+            }
         found = losses_of(model.family, batch, order=order, tau_tree=0.7)
         assert {name: float(term.nats) for name, term in found.items()} == pytest.approx(expected, rel=0, abs=1e-8)
 
@@ -200,7 +202,9 @@ def test_the_mean_over_draws_is_the_sum_over_all_canvases_on_the_way(model):
             expected += sum(map(float, losses_of_canvas(model.family, framed, present, "uniform", 1.0))) / len(subsets)
     batch = batch_of(model.tokenizer, [tokens] * draws, [[False, True, False]] * draws)
     found = losses_of(model.family, batch, order="uniform")
-    assert sum(float(term.nats) for term in found.values()) / draws == pytest.approx(expected, rel=0.06)  # 4 standard deviations
+    assert sum(float(term.nats) for term in found.values()) / draws == pytest.approx(
+        expected, rel=0.06
+    )  # 4 standard deviations
     assert {int(term.count) for term in found.values()} == {2 * draws, 3 * draws}
 
 
@@ -285,9 +289,11 @@ def test_offers_are_the_joint_distribution(model):
 
 
 @torch.no_grad()
-def test_greedy_takes_the_likeliest_of_all_pairs(model):
-    """The arg max over the flattened distribution; of slots that say nothing, none (section 5)."""
-    greedy = {"top_k": 1, "slot_mass": 1e-9, "no_repeat_ngram": 0, "stopping": "threshold"}
+@pytest.mark.parametrize("stopping", ["threshold", "sampled"])
+def test_greedy_takes_the_likeliest_of_all_pairs(model, stopping):
+    """The arg max over the flattened distribution; of slots that say nothing, none. In the paper (section 5) these are
+    the slots where nothing is the likeliest choice, with `threshold` those where it is likelier than all tokens."""
+    greedy = {"top_k": 1, "slot_mass": 1e-9, "no_repeat_ngram": 0, "stopping": stopping}
     decide, never = decider(model, **greedy), ~model.scribe.lexicon.generatable
     by_slot = model.family.config.finalisation == "slot"
     state = model.family.start(prompt_of(model, [[]] * 12, max_tokens=30, min_words=0))
@@ -298,10 +304,14 @@ def test_greedy_takes_the_likeliest_of_all_pairs(model):
         edits = decide(model.family.offer(state), state)
         for row, length in enumerate(state.canvas.length.tolist()):
             joint = joint_of(model.family, state.canvas.tokens[row, :length].tolist())
+            share = joint.log_softmax(dim=1).exp()[:, -1]  # of nothing, in each slot
             joint[:, :-1].masked_fill_(never, -math.inf)
             if by_slot:
-                joint[joint.argmax(dim=1) == joint.shape[1] - 1] = -math.inf
+                is_likeliest = joint.argmax(dim=1) == joint.shape[1] - 1
+                joint[is_likeliest if stopping == "sampled" else share > 0.5] = -math.inf
                 ends = bool((joint == -math.inf).all())
+            elif stopping == "sampled":
+                ends = bool(edits.finished[row])  # as it was drawn
             else:
                 ends = float(joint[:, -1].exp().sum()) > 0.5
             assert bool(edits.finished[row]) == ends

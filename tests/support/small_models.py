@@ -27,6 +27,13 @@ _SYMBOLS = [  # symbols that lean on either neighbour or on both, of which the s
     "Half…way; yes: no? no! 'quoted' -5 x_y ... -- §7 ¿que? 1/2 a.b a:b",
 ]
 _SIZE = {"word": 900, "bpe": 420}
+ENDS = {
+    "autoregressive": lambda family: [(family.token_head.bias[EOS], 3.5)],
+    "insertion_transformer": lambda family: [
+        (family.end_head.bias, 9.0 if family.config.finalisation == "slot" else 7.0)
+    ],
+}
+"""Where the end is one choice among hundreds, what makes it as likely with random weights as a stop head says it is."""
 
 
 @cache
@@ -48,11 +55,9 @@ def small_family(name: str, vocabulary: int, *, seed: int = 0, scale: float = 0.
     settings = {"width": 16, "layers": 2, "heads": 2, "dropout": 0.0, **config}
     family = FAMILIES[name](FAMILIES[name].Config(vocabulary_size=vocabulary, **settings))
     shake(family, seed, scale)
-    with torch.no_grad():  # the end comes as often as where a stop head of random weights says so
-        if name == "autoregressive":
-            family.token_head.bias[EOS] += 3.5
-        if name == "insertion_transformer":
-            family.end_head.bias += 9.0 if family.config.finalisation == "slot" else 7.0
+    with torch.no_grad():
+        for bias, more in ENDS.get(name, lambda _: [])(family):
+            bias += more
     return family.to(dtype).eval()
 
 

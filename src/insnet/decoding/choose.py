@@ -112,7 +112,10 @@ class Chooser:
         """
         row, slot = chosen.row, chosen.flat()
         neighbours, origins = neighbours_of_slot(state.canvas, row, slot)  # (N, 2) each
-        log_probs = log_probs.masked_fill(self._refused(state, row, slot, origins, log_probs.shape[1]), -math.inf)
+        refused = self._refused(state, row, slot, origins, log_probs.shape[1])
+        if log_probs.shape[1] > self.lexicon.size and self.config.length.stopping == "threshold":
+            refused = refused | self._by_threshold(log_probs[:, -1:], refused)
+        log_probs = log_probs.masked_fill(refused, -math.inf)
         log_probs = self._without_repetitions(state, row, slot, neighbours, log_probs)
         log_probs = self._tempered(state, row, log_probs)
         log_probs, choices = likeliest(log_probs, self.config.sampling.top_k)  # (N, K) each
@@ -140,6 +143,13 @@ class Chooser:
             refused = refused | self._completes_banned(state, row, slot)
         more = choices - refused.shape[1]  # nothing may go anywhere but into a blank
         return torch.cat([refused, is_blank[:, None].bool().expand(-1, more)], dim=1) if more else refused
+
+    def _by_threshold(self, log_nothing: Tensor, refused: Tensor) -> Tensor:
+        """True (N, V + 1) for all tokens where a slot is likelier to stay empty than not, given its log-probability
+        (N, 1), and for staying empty elsewhere; the first only where that is not refused (N, V + 1)."""
+        stays_empty = (log_nothing > _LIKELIER_THAN_NOT) & ~refused[:, -1:]
+        is_nothing = torch.arange(refused.shape[1], device=refused.device) >= self.lexicon.size
+        return stays_empty != is_nothing
 
     def _completes_banned(self, state: State, row: Tensor, slot: Tensor) -> Tensor:
         """True (N, V) for tokens that would complete something banned, whatever its case."""
