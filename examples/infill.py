@@ -1,6 +1,6 @@
 """Blanks filled in: the text around them is kept word for word.
 
-python examples/infill.py "The ___ sat on ___ ."
+python examples/infill.py "The river flows through ___ into the ___ Sea."
 """
 
 import sys
@@ -16,4 +16,4 @@ def main(template: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "The ___ sat on ___ .")
+    main(sys.argv[1] if len(sys.argv) > 1 else "The river flows through ___ into the ___ Sea.")

@@ -1,4 +1,4 @@
-"""A sentence growing from its keywords, one line a step.
+"""A sentence growing from its keywords, one line per step.
 
 python examples/watch_it_grow.py captain ship harbour
 """

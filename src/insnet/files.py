@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 
-def write_atomically(path: Path, content: str) -> None:
-    """Write a text file such that a killed writer leaves the old one, or none."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file such that a killed writer leaves the old one, or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)  # mkstemp gives 0600, which a service under another user could not read

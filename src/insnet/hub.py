@@ -29,7 +29,8 @@ from insnet.families.quantize import SCALE_SUFFIX, restored
 from insnet.families.storage import MODEL_TYPE, read_weights
 from insnet.randomness import mix
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import BOS, EOS, PAD, Tokenizer
+from insnet.text.specials import BOS, EOS, PAD
+from insnet.text.tokenizer import load_tokenizer
 
 _TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 _COMPANIONS = (*_TOKENIZER, "generation_config.json", "README.md", "card.json")
@@ -130,7 +131,7 @@ class InsNetHubModel(transformers.PreTrainedModel):  # type: ignore[misc, no-unt
             paths = [cached_file(self.config.name_or_path or "", name) for name in _TOKENIZER]
         except OSError:
             raise ValueError("give starts_word: there is no tokenizer beside the model to tell words by") from None
-        return Tokenizer.load(Path(str(paths[0])).parent).lexicon()["starts_word"]
+        return load_tokenizer(Path(str(paths[0])).parent).lexicon()["starts_word"]
 
     def _seeds(self, tokens: Tensor) -> Tensor:
         """One seed (B,) for each text (B, L): a new one while training, its own otherwise."""

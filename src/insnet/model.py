@@ -16,17 +16,15 @@ from insnet.decoding.rerank import best_of_orders
 from insnet.decoding.revise import revised
 from insnet.decoding.trace import TraceStep, log_prob_of_steps
 from insnet.decoding.write import Scribe, Written
+from insnet.devices import find_device
 from insnet.families.generator import Generator
-from insnet.families.storage import load_model
-from insnet.files import read_json_object
+from insnet.families.storage import load_model, read_generation
 from insnet.insertion.constraints import Lexicon
-from insnet.randomness import mix
+from insnet.randomness import Purpose, mix
 from insnet.text.batching import TokenBatch
 from insnet.text.spellings import same_letters
-from insnet.text.tokenizer import UNK, Tokenizer
+from insnet.text.tokenizer import Tokenizer, load_tokenizer
 
-GENERATION_FILE = "generation_config.json"
-_SCORE_NOISE = 403
 _ROUNDS_FOR_DIFFERENT = 4  # rounds of fresh samples in search of texts that differ
 
 
@@ -152,12 +150,13 @@ class Model:
             raise ValueError(f"a model of the family {self._family_name} cannot say how likely a text is")
         is_exact = self.family.traits.likelihood == "exact"
         copies = 1 if is_exact else orders
-        seeds = [int(mix(_SCORE_NOISE, seed, number)) for number in range(copies)]
+        seeds = [int(mix(Purpose.SCORE, seed, number)) for number in range(copies)]
         starts_word = self.scribe.lexicon.starts_word.cpu()
-        batch = TokenBatch.of([ids] * copies, starts_word=starts_word, seeds=seeds).to(self.device)
+        specials = self.tokenizer.specials
+        batch = TokenBatch.of([ids] * copies, starts_word=starts_word, seeds=seeds, specials=specials)
         with torch.no_grad():
-            log_prob = float(self.family.log_likelihood(batch).total.double().mean())
-        unknown = sum(token == UNK for token in ids)
+            log_prob = float(self.family.log_likelihood(batch.to(self.device)).total.double().mean())
+        unknown = sum(token == specials.unk for token in ids)
         return Score(text, log_prob, len(ids), -log_prob / len(ids), is_exact, unknown)
 
     def job(self, **options: Any) -> Job:
@@ -300,11 +299,5 @@ def _refusal(refused: Sequence[Request], job: Job, accepted: int) -> str:
 
 def load_folder(folder: Path, device: str = "auto") -> Model:
     """The model in a folder."""
-    place = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    if place not in ("cpu", "cuda"):
-        raise ValueError(f"device is {device!r}; expected auto, cpu or cuda")
-    if place == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device is 'cuda', but this machine has no usable GPU; use cpu or auto")
-    path = folder / GENERATION_FILE
-    generation = GenerationConfig.of(read_json_object(path) if path.is_file() else {})
-    return Model(load_model(folder, place), Tokenizer.load(folder), generation, folder)
+    generation = GenerationConfig.of(read_generation(folder))
+    return Model(load_model(folder, find_device(device)), load_tokenizer(folder), generation, folder)

@@ -2,10 +2,9 @@
 
 import json
 import math
-import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +15,6 @@ SHELF = Path(__file__).parent / "models"
 DEFAULT = "general"
 
 _ROUNDED = 0.005  # how far a score in a card may be from the measured one
-_OF_PUBLIC_TEXT = """\
-The model has learned from sentences that many people wrote (see Data) and nobody chose for the purpose. What it writes
-can be false, biased or offensive, and it invents facts, also about real people, places and events. Read its texts
-before anybody else does, say that a machine wrote them, and never take them for information."""
-_OF_OWN_TEXT = """\
-All sentences the model has learned from are of our own making: its own words speak of nobody real and insult nobody.
-Required words are printed as given, whatever they are."""
-_FILTERS = """\
-- `--ban WORD` (in Python `banned=[...]`): a word or phrase that is never written.
-- `--reject FILE`, words one a line (in Python `accept=function`, from a text to true or false): finished texts that are
-  refused and drawn anew with other seeds. What was refused is never returned; after 20 refusals there is an error.
-- A word that is both required and banned or rejected is an error too, before anything is written; a function of your
-  own is shown the whole text, required words included."""
 
 
 @dataclass(frozen=True)
@@ -86,26 +72,49 @@ def pack(
     results: Sequence[str | Path] = (),
     from_public_text: bool = True,
     eight_bits: bool = False,
+    generation: Mapping[str, Any] | None = None,
 ) -> ModelCard:
     """A run folder's model made ready for the shelf: weights, tokenizer, settings and a card, nothing else.
 
-    In the card, a score that is in the headline of one of the `results` files links to it; if the two differ it is a
-    ValueError. `from_public_text` warns of what texts by many people teach: leave it out only for a text of your own.
+    Settings of `generation` take the place of the run's own. In the card, a score that is in the headline of one of the
+    `results` files links to it; if the two differ it is a ValueError. `from_public_text` warns of what texts by many
+    people teach: leave it out only for a text of your own.
     """
-    from insnet.families.storage import load_model, save_model
+    from insnet.cards import write_card
+    from insnet.families.storage import load_model, read_generation, save_model, write_generation
     from insnet.files import write_atomically
+    from insnet.training.recipe import load_recipe
 
     run, target = Path(run), Path(target)
     sources = sources_of_scores(scores, results)
     model = load_model(run, "cpu")
     save_model(target, model, eight_bits=eight_bits)
-    for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json", "recipe.toml"):
+    for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(run / name, target / name)
+    settings = {**read_generation(run), **(generation or {})}
+    write_generation(target, settings)
+    recipe = replace(load_recipe(run / "recipe.toml"), generation=settings)
+    write_atomically(target / "recipe.toml", recipe.to_toml())
     parameters = sum(parameter.numel() for parameter in model.parameters())
     facts = {"parameters": parameters, "data": data, "licence": licence, "scores": dict(scores)}
     write_atomically(target / "card.json", json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
-    write_card(target, limits=limits, sources=sources, from_public_text=from_public_text)
-    return _card(target)
+    card = _card(target)
+    write_card(
+        target,
+        name=card.name,
+        family=card.family,
+        facts={
+            "Family": f"{card.family}, {parameters:,} parameters, {card.size_bytes / 2**20:.1f} MiB of weights",
+            "Data": data,
+            "Licence": licence,
+            "Training": "every setting is in `recipe.toml`",
+        },
+        scores=scores,
+        sources=sources,
+        limits=limits,
+        from_public_text=from_public_text,
+    )
+    return card
 
 
 def sources_of_scores(scores: Mapping[str, float], results: Sequence[str | Path]) -> dict[str, Path]:
@@ -120,51 +129,3 @@ def sources_of_scores(scores: Mapping[str, float], results: Sequence[str | Path]
                 )
             sources[name] = path
     return sources
-
-
-def write_card(
-    folder: Path, *, limits: Sequence[str], sources: Mapping[str, Path] | None = None, from_public_text: bool = True
-) -> None:
-    """Writes the model card (README.md), as the hub shows it, of a folder with a card.json."""
-    from insnet.files import write_atomically
-
-    card = _card(folder)
-    links = {name: _link(path, folder) for name, path in (sources or {}).items()}
-    scores = "\n".join(f"| {name} | {value:.4g} | {links.get(name, '')} |" for name, value in card.scores.items())
-    write_atomically(
-        folder / "README.md",
-        f"""---
-library_name: insnet
-pipeline_tag: text-generation
-language: en
-tags: [{", ".join(dict.fromkeys(("insnet", card.family, "lexically-constrained-generation")))}]
----
-# {card.name}
-
-Writes a text around the words it is given: `insnet generate --model {card.name} word word ...`.
-
-- **Family**: {card.family}, {card.parameters:,} parameters, {card.size_bytes / 2**20:.1f} MiB of weights.
-- **Data**: {card.data}.
-- **Licence**: {card.licence}.
-- **Training**: every setting is in `recipe.toml`.
-
-| measured | | |
-|---|---|---|
-{scores}
-
-## Limits
-
-{chr(10).join(f"- {limit}" for limit in limits)}
-
-## Unpleasant outputs
-
-{_OF_PUBLIC_TEXT if from_public_text else _OF_OWN_TEXT}
-
-{_FILTERS}
-""",
-    )
-
-
-def _link(path: Path, folder: Path) -> str:
-    address = os.path.relpath(path.resolve(), folder.resolve())
-    return f"[{path.name}]({Path(address).as_posix()})"

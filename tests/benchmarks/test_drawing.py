@@ -7,9 +7,9 @@ import pytest
 import torch
 from small_models import small_model
 
-from insnet.benchmarks.decodings import Decoding, draw
-from insnet.benchmarks.drawing import Drawing, DrawnText, fingerprint
-from insnet.evaluate import Task
+from benchmarks.decodings import Decoding, draw
+from benchmarks.drawing import Drawing, DrawnText, fingerprint
+from insnet.evaluation.task import Task
 
 TASK = Task("animals", "valid", ["a cat sat", "the dog ran home", "one bird"], [["cat"], ["dog", "home"], ["bird"]])
 

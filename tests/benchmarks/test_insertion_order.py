@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from small_models import KINDS, LINES, small_model
 
-from insnet.benchmarks.insertion_order import WordRanks, describe, in_random_order, measure, trajectory_of
+from benchmarks.insertion_order import WordRanks, describe, in_random_order, measure, trajectory_of
 from insnet.decoding.request import Request, required_words
-from insnet.evaluate import Task
+from insnet.evaluation.task import Task
 from insnet.text.words import MARK, split
 
 LISTS = [["captain", "new york"], [], ["bread"], ["goat", "hat", "garden"]] * 5
@@ -23,7 +23,7 @@ def model(request):
 
 @pytest.fixture(scope="module")
 def written(model):
-    requests = [Request(required_words(words), min_words=6, max_tokens=24) for words in LISTS]
+    requests = [Request(required_words(words), bounds=model.generation.bounds) for words in LISTS]
     return model.scribe.write(requests, list(range(len(LISTS))), model.generation)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from insnet.benchmarks.learning_curve import (
+from benchmarks.learning_curve import (
     draw,
     draw_together,
     in_windows,
@@ -96,12 +96,12 @@ def test_merging_layers_and_both_likelihoods_are_drawn(tmp_path):
     assert panels_of(detail["windows"]) == {
         "loss": ("loss",),
         "layers per insertion": ("layers_per_insertion",),
-        "nats an insertion": ("layered_loss", "sequential_loss"),
+        "nats per insertion": ("layered_loss", "sequential_loss"),
     }
     draw(detail, tmp_path / "curve.svg")
     svg = (tmp_path / "curve.svg").read_text()
-    labels = ("layers per insertion", "nats an insertion", "valid, layered", "valid, sequential")
-    assert all(f"<!-- {label} -->" in svg for label in labels)
+    labels = ("layers per insertion", "nats per insertion", "valid, layered", "valid, sequential")
+    assert all(f">{label}</text>" in svg for label in labels)
     draw({**detail, "windows": [{"update": 1, "loss": 1.0}]}, tmp_path / "one.png")
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
 
@@ -117,7 +117,7 @@ def test_several_runs_are_told_apart_by_their_folders(tmp_path):
     assert (headline["steady_largest_rise"], headline["jumping_largest_rise"]) == (0.0, 3.0)
     draw_together(detail["runs"], tmp_path / "both.svg")
     svg = (tmp_path / "both.svg").read_text()
-    assert all(f"<!-- {label} -->" in svg for label in ("steady", "jumping", "gradient norm"))
+    assert all(f">{label}</text>" in svg for label in ("steady", "jumping", "gradient norm"))
     with pytest.raises(ValueError, match="two runs are called steady"):
         measure_together([steady, steady])
 

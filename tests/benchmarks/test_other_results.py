@@ -5,12 +5,12 @@ import json
 import pytest
 from small_models import LINES, small_model
 
-from insnet.benchmarks.other_results import OtherFigure, check_comparable, with_other_figures
-from insnet.benchmarks.parallel_speed import ParallelSpeedConfig, measure
-from insnet.evaluate import Task
+from benchmarks.other_results import OtherFigure, check_comparable, with_other_figures
+from benchmarks.parallel_speed import ParallelSpeedConfig, measure
+from insnet.evaluation.task import Task
 
 THERE = {
-    "command": "insnet benchmark parallel-speed",
+    "command": "python -m benchmarks.parallel_speed",
     "commit": "abc",
     "hardware": "a GPU",
     "date": "2022-11-28",
@@ -51,7 +51,7 @@ def test_what_cannot_be_read_is_refused(figure, tmp_path):
 
 def test_what_cannot_be_compared_is_refused(figure):
     for other, told in (
-        (figure("rounds_ratio", model="tour"), "tells of the model 'tour', not of 'general'"),
+        (figure("rounds_ratio", model="tour"), "is about the model 'tour', not of 'general'"),
         (figure("rounds_ratio", settings={"generation": {"parallel": {"top_k": 2}}}), "other decoding settings"),
         (figure("rounds_ratio=bleu4"), "bleu4 would be there twice"),
     ):

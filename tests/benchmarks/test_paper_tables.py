@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from small_models import LINES, Forced, edits_of, order_of, plays_of, prompt_of, small_model
+from small_models import LINES, edits_of, offers, order_of, plays_of, prompt_of, small_model
 
-from insnet.benchmarks import ablation, dinic, quality
-from insnet.benchmarks.decodings import PAPER_DECODING, Decoding, draw
-from insnet.benchmarks.drawing import Drawing
-from insnet.benchmarks.stop_nll import given_tokens, given_words, sentence_nats
-from insnet.evaluate import Task, evaluate_task
+from benchmarks import ablation, dinic, quality
+from benchmarks.decodings import PAPER_DECODING, Decoding, draw
+from benchmarks.drawing import Drawing
+from benchmarks.stop_nll import given_tokens, given_words, sentence_nats
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.judge import Judged
+from insnet.evaluation.task import Task, evaluate_task
 from insnet.text.batching import TokenBatch
 
 REFERENCES = [line.lower() for line in LINES[:5]]
@@ -84,7 +84,7 @@ def test_quality_has_every_promised_figure_of_every_way_to_write():
 
 def test_a_model_told_its_length_cannot_decode_as_the_paper_does():
     told = lower(count_head=9, length_conditioned=True)
-    with pytest.raises(ValueError, match="was told its length"):
+    with pytest.raises(ValueError, match="was given its length"):
         quality.ways(Decoding(told, {}), faithful=told)
     with pytest.raises(ValueError, match="is of the family Autoregressive"):
         quality.ways(Decoding(told, {}), faithful=lower("autoregressive"))
@@ -96,8 +96,8 @@ def test_the_papers_decoding_ignores_what_the_model_would_choose():
     plain = lower()
     fancy = lower(
         generation={
-            **{"max_tokens": 9, "candidates": 3, "revise": 1, "min_p": 0.3, "top_p": 0.5, "typical_p": 0.5, "top_k": 1},
-            **{"slot_choice": "argmax", "repetition_penalty": 3.0, "rounds": 2, "mode": "parallel", "min_words": 4},
+            **{"max_tokens": 9, "candidates": 3, "revise": 1, "min_p": 0.3, "top_p": 0.5, "top_k": 1},
+            **{"slot_mass": 1e-9, "repetition_penalty": 3.0, "rounds": 2, "mode": "parallel", "min_words": 4},
         }
     )
     texts = [draw(Decoding(model, PAPER_DECODING), TASK, Drawing((0,))).texts for model in (plain, fancy)]
@@ -146,7 +146,7 @@ def test_stop_terms_are_what_a_decoder_meets_step_by_step(monkeypatch):
         order = torch.tensor([[*row, *range(len(row), width)] for row in rows])
         return TokenBatch(batch.tokens, batch.lengths, batch.given, batch.starts_word, batch.seeds, order)
 
-    monkeypatch.setattr("insnet.benchmarks.stop_nll.TokenBatch", SimpleNamespace(of=prescribed))
+    monkeypatch.setattr("benchmarks.stop_nll.TokenBatch", SimpleNamespace(of=prescribed))
     found = sentence_nats(model, TASK, orders=orders)
     assert len(drawn) == orders * len(TASK.references)
     assert found.stop == pytest.approx(fmean(stop_nats_by_steps(model, *row) for row in drawn.values()), rel=1e-9)
@@ -157,10 +157,8 @@ def stop_nats_by_steps(model, tokens, given, order):
     state, nats = model.family.start(prompt_of(model, [words])), 0.0
     plays = plays_of(tokens, order, sum(given))
     for number in range(len(plays) + 1):
-        chooser = Forced(torch.tensor([False]), torch.tensor([0]), torch.tensor([5]))
         with torch.no_grad():
-            model.family.propose(state, chooser)
-        stop = chooser.offered["stop"].double().exp()
+            stop = offers(model.family, state)["stop"].double().exp()
         nats -= float(torch.log(stop if number == len(plays) else 1 - stop))
         if number < len(plays):
             with torch.no_grad():
@@ -201,7 +199,7 @@ def test_models_in_each_others_place_and_other_stopping_are_refused(ablated):
     with pytest.raises(ValueError, match="the ablation stops as the paper does"):
         ablation.measure(ablated, TASK, Drawing((0,)), settings={"stopping": "sampled"})
     told = {**ablated, "full": lower(count_head=9, length_conditioned=True)}
-    with pytest.raises(ValueError, match="given as full was told its length"):
+    with pytest.raises(ValueError, match="given as full was given its length"):
         ablation.measure(told, TASK, Drawing((0,)))
     left_to_right = {**ablated, "truncated": lower("autoregressive")}
     with pytest.raises(ValueError, match="given as truncated has truncated = None"):

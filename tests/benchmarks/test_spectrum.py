@@ -5,21 +5,22 @@ import math
 import pytest
 from small_models import LINES, small_model
 
-from insnet.benchmarks.drawing import Drawing
-from insnet.benchmarks.paper import spectrum_points
-from insnet.benchmarks.parallel_speed import ParallelSpeedConfig
-from insnet.benchmarks.parallel_speed import measure as measure_speed
-from insnet.benchmarks.spectrum import (
+from benchmarks.command import write_texts
+from benchmarks.decodings import read_settings
+from benchmarks.drawing import Drawing
+from benchmarks.paper import spectrum_points
+from benchmarks.parallel_speed import ParallelSpeedConfig
+from benchmarks.parallel_speed import measure as measure_speed
+from benchmarks.spectrum import (
     DEFAULT_SETTINGS,
     draw,
     measure,
     points_of_model,
     points_of_taus,
-    read_settings,
-    write_texts,
 )
-from insnet.evaluate import Task
 from insnet.evaluation.bleu import bleu
+from insnet.evaluation.task import Task
+from insnet.text.corpus import read_lines
 
 TASK = Task("tour", "valid", LINES[:6], [line.split()[:2] for line in LINES[:6]])
 
@@ -30,10 +31,10 @@ def model():
 
 
 def test_settings_are_read_in_every_combination():
-    read = read_settings("parallel_mass=0.5/1 conflicts=same_token no_adjacent_repeats=false")
+    read = read_settings("parallel_mass=0.5/1 stopping=counted top_p=0.5")
     assert read == [
-        {"parallel_mass": 0.5, "conflicts": "same_token", "no_adjacent_repeats": False},
-        {"parallel_mass": 1, "conflicts": "same_token", "no_adjacent_repeats": False},
+        {"parallel_mass": 0.5, "stopping": "counted", "top_p": 0.5},
+        {"parallel_mass": 1, "stopping": "counted", "top_p": 0.5},
     ]
     assert read_settings("") == [{}]
     for wrong in ("parallel_mass", "=1", "top_k="):
@@ -72,13 +73,13 @@ def test_uniform_is_a_point_that_fills_every_slot_in_seven_rounds_at_most(model)
 
 
 def test_a_point_tells_the_scores_and_rounds_of_its_texts(model, tmp_path):
-    points = points_of_model("one", ["parallel_mass=0.9", "parallel_mass=1 round_share=0.3/0.5"])
+    points = points_of_model("one", ["parallel_mass=0.9", "parallel_mass=1 min_p=0.3/0.5"])
     counted = []
     headline, detail, texts = measure(
         points, TASK, lambda name: model, Drawing((0, 1), batch_size=4, on_written=counted.append)
     )
     assert sum(counted) == 6 * 4 * 2
-    names = ["sequential", "parallel_mass_0.9", "parallel_mass_1_round_share_0.3", "parallel_mass_1_round_share_0.5"]
+    names = ["sequential", "parallel_mass_0.9", "parallel_mass_1_min_p_0.3", "parallel_mass_1_min_p_0.5"]
     assert [row["name"] for row in detail["points"]] == list(texts) == names
     assert headline["sequential_ratio_sequential"] == 1.0
     for point, row in zip(points, detail["points"], strict=True):
@@ -93,7 +94,7 @@ def test_a_point_tells_the_scores_and_rounds_of_its_texts(model, tmp_path):
         assert headline[f"coverage_{point.name}"] == 1.0
     assert all(row["sequential_ratio"] < 0.8 for row in detail["points"][1:])
     write_texts(texts, tmp_path / "curve.json")
-    kept = (tmp_path / "curve.parallel_mass_0.9.outputs.txt").read_text().splitlines()
+    kept = list(read_lines(tmp_path / "curve.parallel_mass_0.9.outputs.txt.xz"))
     assert kept == texts["parallel_mass_0.9"]
 
 
@@ -130,11 +131,11 @@ def test_series_are_drawn(tmp_path):
     rows = [{**row, "bleu4": 3.0 + n, "sequential_ratio": 1 / (1 + n)} for n, row in enumerate(rows)]
     draw(rows, tmp_path / "spectrum.svg")
     svg = (tmp_path / "spectrum.svg").read_text()
-    assert all(f"<!-- {label} -->" in svg for label in ("parallel_mass", "0.9", "10", "rounds / insertions", "BLEU-4"))
-    assert "<!-- the paper (lengths estimated) -->" not in svg
+    assert all(f">{label}</text>" in svg for label in ("parallel_mass", "0.9", "10", "rounds / insertions", "BLEU-4"))
+    assert "the paper (lengths estimated)" not in svg
     draw([*rows, *spectrum_points("news")], tmp_path / "beside.svg")
     svg = (tmp_path / "beside.svg").read_text()
-    assert all(f"<!-- {label} -->" in svg for label in ("the paper (lengths estimated)", "uniform", "-inf"))
+    assert all(f">{label}</text>" in svg for label in ("the paper (lengths estimated)", "uniform", "-inf"))
     draw(rows, tmp_path / "spectrum.png")
     assert (tmp_path / "spectrum.png").read_bytes().startswith(b"\x89PNG")
 

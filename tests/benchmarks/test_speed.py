@@ -110,18 +110,18 @@ def test_the_decoder_without_a_cache_is_timed_for_few_texts_only():
 def test_all_rivals_write_exactly_as_many_tokens_as_asked():
     bench = decode_speed.Bench(DECODE, torch.device("cpu"))
     prompt = decode_speed.empty_prompt(3, 12, 0, bench.device)
-    assert decode_speed.write_cached(bench.insnet, prompt, bench.chooser) == 36
-    assert decode_speed.write_cached(bench.autoregressive, prompt, bench.chooser) == 36
-    assert decode_speed.write_reencoded(bench.insnet, prompt, bench.chooser) == 36
+    assert decode_speed.write_cached(bench.insnet, prompt, bench.decide) == 36
+    assert decode_speed.write_cached(bench.autoregressive, prompt, bench.decide) == 36
+    assert decode_speed.write_reencoded(bench.insnet, prompt, bench.decide) == 36
 
 
 def test_the_twin_without_a_cache_decides_like_the_cached_model_where_both_see_the_same():
     """With nothing on the canvas the first step's context is the same; later ones are in another order by design."""
     bench = decode_speed.Bench(DECODE, torch.device("cpu"))
     prompt = decode_speed.empty_prompt(2, 4, 0, bench.device)
-    first = next(iter(decode(bench.insnet, prompt, bench.chooser))).edits
-    trimmed = replace(prompt, canvas=decode_speed._trimmed(prompt.canvas, 3))
-    again = bench.insnet.propose(bench.insnet.start(trimmed), bench.chooser)
+    first = next(iter(decode(bench.insnet, prompt, bench.decide))).edits
+    state = bench.insnet.start(replace(prompt, canvas=decode_speed._trimmed(prompt.canvas, 3)))
+    again = bench.decide(bench.insnet.offer(state), state)
     assert torch.equal(first.slot, again.slot)
     assert torch.equal(first.token, again.token)
 

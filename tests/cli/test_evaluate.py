@@ -1,4 +1,4 @@
-"""`insnet evaluate` and insnet.evaluate: the same texts and scores on every path."""
+"""`insnet evaluate` and insnet.evaluation.task: the same texts and scores on every path."""
 
 import json
 from dataclasses import asdict
@@ -6,10 +6,11 @@ from dataclasses import asdict
 import pytest
 from small_judge import save_small_judge
 
-from insnet.evaluate import evaluate, read_task
 from insnet.evaluation.judge import load_judge
 from insnet.evaluation.report import score_texts
+from insnet.evaluation.task import evaluate_task, read_task
 from insnet.shelf import load
+from insnet.text.corpus import read_lines
 from insnet.text.words import contains_in_order
 from insnet.tour import write_corpus
 
@@ -63,7 +64,7 @@ def test_several_seeds_give_means_in_a_results_file(insnet, data, tmp_path):
     assert found["headline"]["bleu2"] == pytest.approx((four["bleu2"] + two["bleu2"]) / 2)
     assert found["settings"]["top_k"] == 3 and found["settings"]["rehearsals"] == 2  # the option's and the model's own
     assert found["command"].startswith("insnet evaluate tiny") and "judge_ppl" not in found["headline"]
-    first = (tmp_path / "quality.outputs.txt").read_text()
+    first = "".join(f"{line}\n" for line in read_lines(tmp_path / "quality.outputs.txt.xz"))
     assert first == (tmp_path / "seed_4" / "report.outputs.txt").read_text()
     assert first != (tmp_path / "seed_2" / "report.outputs.txt").read_text()
 
@@ -74,7 +75,7 @@ def test_a_judge_adds_the_perplexity_of_outputs_and_references(insnet, data, tmp
     path = tmp_path / "quality.json"
     out = insnet("evaluate", "tiny", "--data", data, "--seeds", "0,1", "--judge-folder", folder, "--result", path).out
     found = json.loads(path.read_text())
-    judge, outputs = load_judge(folder, device="cpu"), (tmp_path / "quality.outputs.txt").read_text().splitlines()
+    judge, outputs = load_judge(folder, device="cpu"), list(read_lines(tmp_path / "quality.outputs.txt.xz"))
     assert found["per_seed"][0]["judge_ppl"] == pytest.approx(judge.perplexity(outputs).perplexity)
     of_references = judge.perplexity(read_task(data, "test").references).perplexity
     assert found["headline"]["judge_ppl_reference"] == pytest.approx(of_references)
@@ -85,13 +86,13 @@ def test_a_judge_adds_the_perplexity_of_outputs_and_references(insnet, data, tmp
 
 def test_seeds_that_are_no_numbers_are_named(insnet, data):
     ended = insnet("evaluate", "tiny", "--data", data, "--seeds", "0-2")
-    assert ended.code == 2 and "cannot read the seeds '0-2'" in ended.err
+    assert ended.code == 2 and "cannot read '0-2'" in ended.err
 
 
 def test_batch_size_changes_nothing(model_folder, data):
     model = load(model_folder, device="cpu")
-    one, _ = evaluate(model, data, "valid", batch_size=1)
-    all_at_once, _ = evaluate(model, data, "valid", batch_size=64)
+    one, _ = evaluate_task(model, read_task(data, "valid"), batch_size=1)
+    all_at_once, _ = evaluate_task(model, read_task(data, "valid"), batch_size=64)
     assert asdict(one) == asdict(all_at_once)
 
 

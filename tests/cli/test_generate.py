@@ -1,6 +1,5 @@
 """`insnet generate`, `infill`, `score` and `models`, as their user sees them."""
 
-import dataclasses
 import re
 
 import pytest
@@ -8,9 +7,9 @@ import typer
 
 from insnet.cli import watch
 from insnet.cli.app import app
-from insnet.cli.decoding_options import DECODING_OPTIONS, CandidateChoice, Stopping
+from insnet.cli.decoding_options import DECODING_OPTIONS
 from insnet.cli.options import parse_length
-from insnet.decoding.config import CANDIDATE_CHOICES, STOPPING_RULES, GenerationConfig
+from insnet.decoding.config import CANDIDATE_CHOICES, STOPPING_RULES, TABLE_OF_SETTING
 from insnet.text.words import contains_in_order
 
 
@@ -50,7 +49,6 @@ def test_the_best_candidate_is_printed_and_watched_with_its_own_steps(insnet):
     assert insnet(*command).out == result["text"] + "\n"
     lines = insnet(*command, "--watch").out.splitlines()
     assert len(lines) == 1 + result["steps"] and lines[-1].endswith(result["text"])
-    assert {str(choice) for choice in CandidateChoice} == set(CANDIDATE_CHOICES)
     likeliest = insnet("generate", "ship", "--seed", 5, "--candidates", 9, "--candidate-choice", "likelihood")
     assert likeliest.code == 0 and "ship" in likeliest.out
 
@@ -64,6 +62,20 @@ def test_a_wrong_number_of_candidates_is_told_in_one_line(insnet):
 def test_length_bounds_the_words(insnet, option, least, most):
     ended = insnet("generate", "ship", "--length", option, "-n", 3, "--seed", 1)
     assert all(least <= len(text.split()) <= most for text in ended.out.splitlines())
+
+
+@pytest.mark.parametrize("option", ["12:", ":3", "40:60"])
+def test_one_end_of_a_length_never_contradicts_what_the_model_would_write(insnet, model_folder, tmp_path, option):
+    """The model's own settings ask for 6 words, and for no more than 200."""
+    ended = insnet("generate", "ship", "--length", option, "--seed", 1)
+    least, most = parse_length(option)
+    assert ended.code == 0 and (least or 0) <= len(ended.out.split()) <= (most or 999)
+
+
+@pytest.mark.parametrize(("seed", "code"), [(-1, 1), ("1.5", 2), ("x", 2)])
+def test_a_seed_that_is_none_is_told(insnet, seed, code):
+    ended = insnet("generate", "ship", "--seed", seed)
+    assert (ended.code, ended.out) == (code, "") and "seed" in ended.err
 
 
 def test_length_is_read_or_refused_as_wrong_usage(insnet):
@@ -140,6 +152,7 @@ def test_watching_a_terminal_redraws_in_colour(insnet, monkeypatch):
     [
         ("captain ship", "the captain ship", ["the"]),
         ("an apple", "an ape apple", ["ape"]),
+        ("Castle built", "The castle built", ["The"]),  # a keyword that lost its capital is not new
         ("bread", "bread,", [","]),
         ("sail ship", "the sail of ship", ["the", "of"]),
         ("sail ship", "the old sail of ship", ["the old", "of"]),
@@ -147,7 +160,7 @@ def test_watching_a_terminal_redraws_in_colour(insnet, monkeypatch):
     ],
 )
 def test_the_newest_words_are_highlighted(previous, text, newest):
-    styled = watch.with_newest(text, previous, [])
+    styled = watch.View.of(previous).grown(text).styled([], shows_newest=True)
     assert [text[span.start : span.end] for span in styled.spans] == newest
 
 
@@ -194,6 +207,17 @@ def test_infill_keeps_the_text_around_blanks(insnet):
     assert all(re.fullmatch(r"The.+ sat on.+\s?\.", text) for text in texts)
 
 
+def test_the_example_in_the_help_of_infill_is_one_to_copy(insnet, monkeypatch):
+    """Written as people write, without a space before the full stop, since "on ___ ." asks for "on the floor. ."."""
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = insnet("infill", "--help").out
+    example = re.search(r'insnet infill "(.*?)" -n 5', shown)[1]
+    assert "___" in example and not re.search(r"\s[.,;:!?]", example)
+    texts = insnet("infill", example, "-n", 5, "--seed", 1).out.splitlines()
+    pattern = ".+".join(re.escape(part.strip()) for part in example.split("___"))
+    assert len(texts) == 5 and all(re.fullmatch(pattern, text) for text in texts)
+
+
 def test_score_says_nats_and_json_says_all(insnet):
     [score] = insnet("score", "The captain sails .", "--json").json_lines()
     assert list(score) == ["text", "log_prob", "tokens", "nats_per_token", "is_exact", "unknown_tokens"]
@@ -225,15 +249,14 @@ def test_a_model_is_found_by_folder_too(insnet, model_folder):
     assert by_folder == insnet("generate", "ship", "--seed", 1).out
 
 
-def test_every_stopping_rule_can_be_asked_for():
-    assert [rule.value for rule in Stopping] == list(STOPPING_RULES)
-
-
-def test_every_decoding_option_sets_a_field_and_every_writing_command_has_them_all():
-    assert set(DECODING_OPTIONS) <= {field.name for field in dataclasses.fields(GenerationConfig)}
+def test_every_setting_is_an_option_of_every_writing_command_with_its_choices_and_its_help():
+    assert set(TABLE_OF_SETTING) - set(DECODING_OPTIONS) == {"min_words", "max_words", "mode"}  # --length, --mode
     commands = typer.main.get_command(app).commands
     for name in ("generate", "infill", "evaluate"):
-        assert set(DECODING_OPTIONS) <= {parameter.name for parameter in commands[name].params}
+        options = {parameter.name: parameter for parameter in commands[name].params}
+        assert all(options[setting].help for setting in DECODING_OPTIONS)
+        assert list(options["stopping"].type.choices) == list(STOPPING_RULES)
+        assert list(options["candidate_choice"].type.choices) == list(CANDIDATE_CHOICES)
 
 
 def test_an_order_that_the_model_has_not_learned_is_told_in_one_line(insnet):

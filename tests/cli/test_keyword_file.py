@@ -27,6 +27,25 @@ def test_every_line_gets_its_text_in_order(insnet, keywords, tmp_path):
     assert all(contains_in_order(result["text"], result["keywords"]) for result in results)
 
 
+@pytest.mark.parametrize("ending", ["txt", "jsonl"])
+def test_a_blank_line_stays_blank(insnet, tmp_path, ending):
+    keywords, output = tmp_path / "keywords.txt", tmp_path / f"out.{ending}"
+    keywords.write_text("\ncaptain\n  \n\t\nship\n\n")
+    command = ["generate", "--input", keywords, "-n", 2, "--seed", 1, "--batch-size", 2]
+    ended = insnet(*command, "--output", output)
+    assert (ended.code, ended.err) == (0, "")
+    lines = output.read_text().splitlines()
+    texts = lines if ending == "txt" else [json.loads(line)["text"] for line in lines]
+    assert [bool(text) for text in texts] == [False, False, True, True, *[False] * 4, True, True, False, False]
+    assert insnet(*command).out.splitlines() == texts
+    if ending == "jsonl":
+        first, third = json.loads(lines[0]), json.loads(lines[2])
+        assert (first["keywords"], first["tokens"], list(first)) == ([], 0, list(third))
+    output.write_text("".join(f"{line}\n" for line in lines[:5]))  # cut: going on counts no blank line as refused
+    assert insnet(*command, "--output", output).code == 0
+    assert output.read_text().splitlines() == lines
+
+
 def test_a_line_gets_the_text_it_would_get_alone(insnet, keywords, tmp_path):
     output = tmp_path / "out.txt"
     insnet("generate", "--input", keywords, "--output", output, "--seed", 4)

@@ -12,7 +12,7 @@ from small_models import LINES, batch_of, edits_of, offers, order_of, plays_of, 
 from insnet.decoding.request import Request
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.offsets import offsets_of_order
-from insnet.text.tokenizer import BOS, EOS, SEP
+from insnet.text.specials import BOS, EOS, SEP
 
 ATOL = 1e-9
 

@@ -9,7 +9,7 @@ from small_models import batch_of
 from insnet.decoding.config import GenerationConfig
 from insnet.families import FAMILIES
 from insnet.model import Model
-from insnet.text.tokenizer import Tokenizer, TokenizerConfig
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
 
 SENTENCES = {
     "The baker sold warm bread on Sunday.": ["baker", "bread"],
@@ -37,7 +37,7 @@ def given_flags(tokenizer, tokens, keywords):
 
 
 def test_eight_sentences_are_overfitted_and_generated_back(family_name, kind):
-    tokenizer = Tokenizer.learn(SENTENCES, TokenizerConfig(kind, 390, lower_case=False))
+    tokenizer = MarkedTokenizer.learn(SENTENCES, TokenizerConfig(kind, 390, lower_case=False))
     assert all(tokenizer.lexicon()["generatable"][token] for line in SENTENCES for token in tokenizer.encode(line))
     torch.manual_seed(0)
     kind_of_config = FAMILIES[family_name].Config

@@ -12,7 +12,7 @@ from insnet.decoding.request import Request
 from insnet.families import FAMILIES
 from insnet.families.losses import Likelihood
 from insnet.insertion.canvas import INSERTED, Canvas
-from insnet.text.tokenizer import BOS, EOS
+from insnet.text.specials import BOS, EOS
 
 ATOL = 1e-9
 

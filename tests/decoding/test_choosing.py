@@ -17,7 +17,7 @@ from insnet.families.generator import State
 from insnet.families.offers import ChosenSlots
 from insnet.insertion.canvas import NOTHING
 from insnet.insertion.constraints import FREE
-from insnet.randomness import mix
+from insnet.randomness import Purpose, mix
 
 HAZARDS = [0.1, 0.2, 0.2, 0.45, 0.55, 0.2, 0.9, 0.99]
 
@@ -70,17 +70,17 @@ def test_sampled_stops_as_often_as_the_hazard_says(model):
 
 @pytest.mark.parametrize("stopping", ["threshold", "sampled"])
 def test_bounds_overrule_every_stopping_rule_and_then_the_models_word_does_not_count(model, stopping):
-    """Per case: (fewest words, insertions made, planned insertions, hazard), then (ends, is cut off, was asked)."""
+    """Per case: (fewest words, insertions made, planned insertions, hazard), then (ends, is cut off, was forced to)."""
     never, always = 1e-9, 1 - 1e-9
     cases = [
-        ((1, 0, FREE, always), (False, False, False)),  # no word yet
-        ((0, 50, FREE, never), (True, True, False)),  # max_tokens
-        ((0, 50, FREE, always), (True, False, True)),  # it ends by itself there
-        ((0, 50, 50, never), (True, False, True)),  # planned to end there
-        ((0, 3, FREE, always), (True, False, True)),
-        ((0, 3, FREE, never), (False, False, True)),
-        ((0, 2, 3, always), (False, False, True)),
-        ((0, 3, 3, never), (True, False, True)),
+        ((1, 0, FREE, always), (False, False, True)),  # no word yet
+        ((0, 50, FREE, never), (True, True, True)),  # max_tokens
+        ((0, 50, FREE, always), (True, False, False)),  # it ends by itself there
+        ((0, 50, 50, never), (True, False, False)),  # planned to end there
+        ((0, 3, FREE, always), (True, False, False)),
+        ((0, 3, FREE, never), (False, False, False)),
+        ((0, 2, 3, always), (False, False, False)),
+        ((0, 3, 3, never), (True, False, False)),
     ]
     chooser = chooser_of(model, stopping=stopping)
     for (least, inserted, planned, hazard), expected in cases:
@@ -88,7 +88,7 @@ def test_bounds_overrule_every_stopping_rule_and_then_the_models_word_does_not_c
         limits = replace(state.limits, insertions=torch.tensor([planned]))
         state = replace(state, limits=limits, inserted=torch.tensor([inserted]))
         ending = chooser.ending(state, log_of(hazard))
-        assert (bool(ending.ends | ending.is_cut), bool(ending.is_cut), bool(ending.is_asked)) == expected
+        assert (bool(ending.ends), bool(ending.is_cut), bool(ending.is_forced)) == expected
 
 
 def test_slack_lets_a_text_end_at_the_first_good_place_near_its_length(model):
@@ -119,7 +119,7 @@ def test_rehearsed_length_is_a_quantile_of_untruncated_samples(name, quantile, p
     for row, request in enumerate(requests):
         lengths = []
         for number in range(5):
-            seed = int(mix(301, 7 + row, number))
+            seed = int(mix(Purpose.REHEARSAL, 7 + row, number))
             [steps] = traces(model, prompt_of(model, [request], seeds=[seed], max_tokens=20), free)
             lengths.append(sum(len(step.inserts) for step in steps))
         assert found[row] == sorted(lengths)[place]
@@ -135,7 +135,8 @@ def test_rehearsed_length_is_a_quantile_of_untruncated_samples(name, quantile, p
 def drawn(model, state, log_probs, **settings):
     """The tokens that go into slot 0 of every row."""
     chosen = ChosenSlots.of(torch.zeros(len(state.seeds), 1, dtype=torch.int64))
-    return chooser_of(model, **settings).tokens(state, chosen, log_probs.expand(len(state.seeds), -1))
+    chooser = chooser_of(model, **settings)
+    return chooser.tokens(state, chosen, log_probs.expand(len(state.seeds), -1), chooser.noise(state))
 
 
 def test_cuts_follow_one_another(model):
@@ -179,8 +180,8 @@ def test_repetition_penalty_divides_a_tokens_probability_for_each_time_it_stands
     tokens[0, :6] = torch.tensor([1, 9, 8, 9, 9, 2])
     state = replace(state, canvas=replace(state.canvas, tokens=tokens, length=torch.tensor([6])), longest=6)
     flat = torch.zeros(1, model.tokenizer.size, dtype=torch.float64)
-    chooser = chooser_of(model, no_repeat_ngram=0, repetition_penalty=2.0)
-    changed = chooser._without_repetitions(state, torch.tensor([0]), torch.tensor([2]), flat)[0]
+    chooser, slot = chooser_of(model, no_repeat_ngram=0, repetition_penalty=2.0), torch.tensor([2])
+    changed = chooser._without_repetitions(state.canvas, slot, torch.tensor([[8, 9]]), flat, state.longest)[0]
     assert changed[[7, 8, 9]].exp().tolist() == pytest.approx([1, 1 / 2, 1 / 8])
 
 

@@ -17,6 +17,7 @@ from insnet.decoding.trace import log_prob_of_steps
 from insnet.families import FAMILIES
 from insnet.insertion.canvas import INSERTED
 from insnet.model import Model
+from insnet.randomness import Purpose, mix
 
 LISTS = [["captain", "ship"], [], ["girl", "song", "old garden"], ["bread"]]
 
@@ -75,19 +76,22 @@ def test_agreement_prefers_what_others_say_too():
 
 def test_likelihoods_are_those_of_score_along_the_same_orders(model):
     """Without required words a candidate is scored like any text."""
-    texts = [each for each in written(model, [], range(8), min_words=3, stopping="sampled") if each.inserted]
+    drafts = written(model, [], range(12), min_words=0, stopping="sampled")  # bounds cost nothing, so none may bind
+    texts = [each for each in drafts if each.inserted and each.finished]
     found = likelihoods(model.scribe, texts, [5] * len(texts), 3)
     for text, score in zip(texts, found, strict=True):
         tokens = [token for token, _ in text.end().tokens]
-        orders = 1 if model.family.traits.exact_likelihood else 3
+        is_exact = model.family.traits.likelihood == "exact"
+        orders = 1 if is_exact else 3
         seeds = [
-            int(rerank.mix(rerank._ORDER_NOISE, rerank.seed_of_request(text.request, 5), n)) for n in range(orders)
+            int(mix(Purpose.CANDIDATE_ORDER, write.seed_of_request(text.request, 5), number))
+            for number in range(orders)
         ]
         with torch.no_grad():
             expected = model.family.log_likelihood(
                 batch_of(model.tokenizer, [tokens] * orders, seeds=seeds)
             ).total.mean()
-        decisions = len(tokens) + model.family.traits.exact_likelihood  # the end is a token of its own there
+        decisions = len(tokens) + is_exact  # the end is a token of its own there
         assert score * decisions == pytest.approx(float(expected))
 
 
@@ -103,7 +107,7 @@ def test_a_candidate_is_scored_given_its_required_words(kind):
     with torch.no_grad():
         expected = model.family.log_likelihood(batch).total.tolist()
     assert log_likelihoods(model.scribe, [Given.of(text, 8), Given.of(text, 9)]) == pytest.approx(expected)
-    alone = model.scribe.finish(text.request, text.start, ())
+    alone = replace(text, steps=())
     assert log_likelihoods(model.scribe, [Given.of(alone, 8)]) == pytest.approx([_log_stop(model, text.request)])
 
 
@@ -145,7 +149,7 @@ def test_the_kept_text_is_the_best_of_those_written_with_the_candidates_seeds(mo
         likely = torch.tensor(likelihoods(model.scribe, texts, [7] * 5, 2), dtype=torch.float64)
         both = sum((each - each.mean()) / each.std(correction=0) for each in (alike, likely))
         scores = {"consensus": alike, "likelihood": likely, "both": both}[choice].tolist()
-        held = [sum(keyword in text.text.split() for keyword in keywords) for text in texts]
+        held = [sum(keyword in text.text.lower().split() for keyword in keywords) for text in texts]
         best = max(range(5), key=lambda place: (held[place], scores[place]))
         result = model.generate(keywords, seed=7, candidates=5, candidate_choice=choice, top_k=5)
         assert (result.text, result.seed) == (texts[best].text, 7)
@@ -175,18 +179,18 @@ def test_candidates_share_the_rehearsals_of_their_text(model, monkeypatch):
         return plain(family, prompt, chooser)
 
     monkeypatch.setattr(write, "rehearsed", spy)
-    options = {"seed": 3, "stopping": "rehearsed", "rehearsals": 2, "length_slack": 0.0, "max_tokens": 30}
+    options = {"seed": 3, "stopping": "rehearsed", "rehearsals": 2, "max_tokens": 30}
     model.generate_batch(LISTS, candidates=4, **options)
     once = len(rehearsed_rows)
-    assert once == (0 if model.family.is_told_its_length else len(LISTS))
+    assert once == (len(LISTS))
     job = model.job(**options)
     requests = [job.bounded(Request(required_words(keywords))) for keywords in LISTS]
-    told = model.scribe.rehearse(requests, [3] * len(LISTS), job.config, batch_size=1)
-    assert told == model.scribe.rehearse(requests, [3] * len(LISTS), job.config)
-    if once:
-        assert len(rehearsed_rows) == 3 * once
-        texts = model.scribe.write(told * 2, [3] * len(LISTS) + [4] * len(LISTS), job.config)
-        assert [text.inserted for text in texts] == [request.insertions for request in told] * 2
+    known = model.scribe.rehearse(requests, [3] * len(LISTS), job.config, batch_size=1)
+    assert known == model.scribe.rehearse(requests, [3] * len(LISTS), job.config)
+    assert len(rehearsed_rows) == 3 * once
+    for text in model.scribe.write(known * 2, [3] * len(LISTS) + [4] * len(LISTS), job.config):
+        assert abs(text.inserted - text.request.insertions) <= text.request.insertions // 4  # the slack
+    assert len(rehearsed_rows) == 3 * once
 
 
 def test_one_candidate_changes_nothing(model):
@@ -207,7 +211,7 @@ def test_what_is_refused_is_no_candidate(model, choice):
 
 def test_texts_of_several_orders_are_compared_by_the_probability_of_a_step():
     model = small_model("insnet", "word")
-    config = GenerationConfig(candidates=3, candidate_choice="consensus")
+    config = GenerationConfig.of(candidates=3, candidate_choice="consensus")
     orders = [["captain", "ship"], ["ship", "captain"]]
     groups = [written(model, order, candidate_seeds(4, 3)) for order in orders]
     firsts = best_of(model.scribe, groups, [4, 4], config)
@@ -225,7 +229,7 @@ def test_candidates_cannot_be_streamed(model):
 
 def test_a_model_that_chooses_by_itself_streams_its_first_draft(model):
     first = model.generate(["ship"], seed=3, candidates=1)
-    choosy = Model(model.family, model.tokenizer, replace(model.generation, candidates=4))
+    choosy = Model(model.family, model.tokenizer, model.generation.changed(candidates=4))
     assert [step["text"] for step in choosy.stream(["ship"], seed=3)][-1] == first.text
 
 
@@ -233,21 +237,6 @@ def test_progress_counts_texts_not_candidates(model):
     counts = []
     model.generate_batch(LISTS, seed=5, candidates=3, batch_size=2, on_written=counts.append)
     assert sum(counts) == len(LISTS)
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"candidates": 0}, "candidates is 0; expected 1 or more"),
-        ({"candidate_choice": "best"}, "candidate_choice is 'best'; expected one of consensus, likelihood, both"),
-        ({"candidate_orders": 0}, "candidate_orders is 0"),
-        ({"min_p": 1.5}, "min_p is 1.5; expected a share from 0 to 1"),
-        ({"typical_p": 0}, "typical_p is 0; expected a share above 0"),
-    ],
-)
-def test_wrong_settings_are_told_in_one_line(settings, told):
-    with pytest.raises(ValueError, match=told):
-        GenerationConfig(**settings)
 
 
 def test_rows_without_insertions_have_a_score():

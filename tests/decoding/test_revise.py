@@ -9,21 +9,26 @@ import torch
 from small_models import KINDS, offers, prompt_of, small_model
 
 from insnet.decoding import revise
-from insnet.decoding.config import GenerationConfig
+from insnet.decoding.config import Bounds, GenerationConfig
+from insnet.decoding.prompt import prompt_of_texts
 from insnet.decoding.request import Request, blanks, required_words
 from insnet.decoding.rerank import likelihoods, token_log_probs
-from insnet.decoding.revise import Rules, fitness_of_words, inserted_words, lacking, remaining
+from insnet.decoding.revise import Rules, fitness_of_words, inserted_words, lacking
 from insnet.insertion.canvas import INSERTED
 from insnet.text.words import contains_in_order
 
 LISTS = [["captain", "ship"], [], ["girl", "song", "old garden"], ["bread", "C++", "🙂"]]
-HOT = {"top_k": 0, "slot_mass": 1.0, "min_words": 8}
+HOT = {"top_k": 0, "slot_mass": 1.0}
 TOLD = {"count_head": 20, "length_conditioned": True}
+
+
+def model_of(kind, **options):
+    return small_model("insnet", kind, generation={"min_words": 8}, **options)
 
 
 @pytest.fixture(params=KINDS)
 def model(request):
-    return small_model("insnet", request.param)
+    return model_of(request.param)
 
 
 def written(model, requests, seed=0, **settings):
@@ -54,14 +59,17 @@ def test_inserted_words_are_whole_and_never_required(model):
 def test_a_words_fitness_is_the_probability_that_it_is_put_back(options, monkeypatch):
     """One word gone at a time, against the offers of a canvas that lacks it."""
     monkeypatch.setattr(revise, "_READINGS", 99)
-    model = small_model("insnet", "word", **options)
+    model = model_of("word", **options)
     texts = written(model, LISTS[:3], **HOT)
     ends = [text.end().tokens for text in texts]
     words = [inserted_words(tokens, model.tokenizer.starts_word) for tokens in ends]
     for text, tokens, own, fitness in zip(texts, ends, words, fitness_of_words(model.scribe, ends, words), strict=True):
         assert list(fitness) == own
         for word in own:
-            prompt = remaining(prompt_of(model, [text.request]), [text], [list(word)])
+            left = [pair for place, pair in enumerate(tokens) if place not in word]
+            prompt = prompt_of_texts(prompt_of(model, [text.request]), [left], model.tokenizer.specials)
+            insertions = torch.tensor([len(word)])  # what a model that is told its length was told
+            prompt = replace(prompt, limits=replace(prompt.limits, insertions=insertions))
             offered = offers(model.family, model.family.start(prompt))
             expected = float(offered["tokens"][0, word.start, tokens[word.start][0]])
             assert fitness[word] == pytest.approx(expected)
@@ -70,7 +78,7 @@ def test_a_words_fitness_is_the_probability_that_it_is_put_back(options, monkeyp
 @torch.no_grad()
 def test_a_word_of_several_pieces_fits_as_well_as_they_do_on_average(monkeypatch):
     monkeypatch.setattr(revise, "_READINGS", 99)
-    model = small_model("insnet", "bpe")
+    model = model_of("bpe")
     tokens = written(model, LISTS, **HOT)[0].end().tokens
     words = inserted_words(tokens, model.tokenizer.starts_word)
     long = max(words, key=len)
@@ -98,9 +106,8 @@ def test_every_word_is_judged_once_in_four_passes(model, monkeypatch):
 
 def test_the_least_likely_words_are_removed(model):
     for text in written(model, LISTS, **HOT):
-        prompt = prompt_of(model, [text.request])
-        config = GenerationConfig(revise_share=0.3, no_repeat_ngram=0, no_adjacent_repeats=False)
-        gone = revise._least_likely(model.scribe, [text], prompt, config)[0]
+        config = GenerationConfig.of(revise_share=0.3, no_repeat_ngram=0)
+        [gone] = revise._least_likely(model.scribe, [text], config)
         tokens = text.end().tokens
         words = inserted_words(tokens, model.tokenizer.starts_word)
         scores = fitness_of_words(model.scribe, [tokens], [words])[0]
@@ -115,10 +122,11 @@ def test_the_least_likely_words_are_removed(model):
 
 def test_words_between_what_must_not_meet_stay():
     """A required 3 and an inserted .14 would read 3.14; new and york are banned together."""
-    model = small_model("insnet", "word")
+    model = model_of("word")
     of = {surface: token for token, surface in enumerate(model.tokenizer._surfaces)}
     request = Request(required_words(["3"]), banned=("old ship",))
-    rules = Rules.of(model.scribe.lexicon, GenerationConfig(), prompt_of(model, [request]), 0)
+    forbidden = prompt_of(model, [request]).limits.forbidden[0].tolist()
+    rules = Rules.of(model.scribe.lexicon, GenerationConfig(), forbidden)
     joins = next(s for s in of if s.startswith("￭") and not model.scribe.lexicon.may_follow_required[of[s]])
     tokens = [(of.get("3", 4), 0), (of["the"], -1), (of[joins], -1), (of["old"], -1)]
     tokens += [(of["the"], -1), (of["ship"], -1), (of["a"], -1), (of["ship"], -1)]
@@ -133,19 +141,17 @@ def test_words_between_what_must_not_meet_stay():
 # ---- what is written in their stead ----
 
 
-def test_the_remaining_canvas_keeps_closed_slots_and_required_words(model):
+def test_a_prompt_of_grown_texts_keeps_closed_slots_and_required_words(model):
+    bounds = Bounds(min_words=12)
     parts = [blanks("The ___ sold ___ at the market."), Request(required_words(["old garden", "C++"]))]
-    requests = [replace(request, min_words=12) for request in parts]
+    requests = [replace(request, bounds=bounds) for request in parts]
     texts = written(model, requests, **HOT)
-    gone = [[word.start for word in inserted_words(t.end().tokens, [True] * 9999)][:2] for t in texts]
     given = prompt_of(model, requests)
-    prompt = remaining(given, texts, gone)
+    prompt = prompt_of_texts(given, [text.end().tokens for text in texts], model.tokenizer.specials)
     for row, text in enumerate(texts):
-        assert int(prompt.canvas.length[row]) == text.tokens  # two less, and <bos> and <eos>
+        assert int(prompt.canvas.length[row]) == text.tokens + 2  # <bos> and <eos>
         assert _given_places(prompt.canvas, row) == _given_places(given.canvas, row)
         assert prompt.canvas.closed_after[row].sum() == given.canvas.closed_after[row].sum()
-        assert int(prompt.constraints.insertions[row]) == 2
-        assert int(prompt.constraints.max_tokens[row]) == text.request.max_tokens - (text.inserted - 2)
 
 
 def _given_places(canvas, row):
@@ -154,23 +160,23 @@ def _given_places(canvas, row):
     return [entry for place, entry in enumerate(zip(*columns, strict=True)) if place == 0 or entry[1] != INSERTED]
 
 
-@pytest.mark.parametrize("told", [{}, TOLD])
-def test_as_many_tokens_are_written_as_were_removed_and_the_rest_stays(told):
-    model = small_model("insnet", "bpe", **told)
+@pytest.mark.parametrize("config", [{}, TOLD])
+def test_as_many_tokens_are_written_as_were_removed_and_the_rest_stays(config):
+    model = model_of("bpe", **config)
     longer = written(model, LISTS * 3, seed=1, **HOT)
-    texts = [replace(text, request=replace(text.request, min_words=1)) for text in longer]  # nothing forces them on
+    free = Bounds(max_tokens=14)  # nothing forces them on
+    texts = [replace(text, request=replace(text.request, bounds=free)) for text in longer]
     gone = [
         [place for word in inserted_words(t.end().tokens, model.tokenizer.starts_word)[::3] for place in word]
         for t in texts
     ]
-    config = model.job(**HOT).config
-    for text, places, new in zip(
-        texts, gone, revise._refilled(model.scribe, texts, gone, [5] * len(texts), config), strict=True
-    ):
-        assert new.tokens == text.tokens and new.request == text.request
-        kept = [pair for place, pair in enumerate(text.end().tokens) if place not in places]
-        left = iter(new.end().tokens)
-        assert all(pair in left for pair in kept)  # in order
+    new = revise._rewritten(model.scribe, texts, gone, [5] * len(texts), model.job(**HOT).config)
+    for text, places, again in zip(texts, gone, new, strict=True):
+        assert again.tokens == text.tokens and again.request == text.request
+        assert again.steps[: text.rounds] == text.steps[: text.rounds]
+        assert list(again.steps[text.rounds].deletes) == places and not again.steps[text.rounds].inserts
+        left = iter(again.end().tokens)
+        assert all(pair in left for place, pair in enumerate(text.end().tokens) if place not in places)  # in order
 
 
 def test_a_revision_is_kept_where_it_is_likelier_and_accepted(model):
@@ -182,13 +188,21 @@ def test_a_revision_is_kept_where_it_is_likelier_and_accepted(model):
         if before.text == after.text:
             continue
         changed += 1
-        assert after.tokens >= before.tokens  # more only to reach min_words
         steps = len(before.trace)
         assert after.trace[:steps] == before.trace
         assert after.trace[steps]["delete"] and not after.trace[steps]["insert"]
         refused = model.generate(keywords, revise=1, accept=lambda text, own=after.text: text != own, **options)
         assert refused.text == before.text
     assert changed >= 3
+
+
+@pytest.mark.parametrize("most", [9, 12])
+def test_a_text_that_was_cut_off_stays_so_when_it_is_revised_and_a_finished_one_is_not_cut_off(most):
+    model = small_model("insnet", "bpe", generation={"min_words": 9, "max_tokens": most, "stopping": "sampled"})
+    first = model.generate_batch(LISTS * 8, seed=1, **HOT)
+    revised = model.generate_batch(LISTS * 8, seed=1, revise=2, **HOT)
+    assert any(step["delete"] for result in revised if not result.finished for step in result.trace)
+    assert [result.finished for result in revised] == [result.finished for result in first]
 
 
 def test_revised_texts_are_likelier_round_by_round(model):

@@ -114,7 +114,7 @@ def test_a_row_without_an_open_slot_names_one_all_the_same():
 def plain_lexicon(vocabulary=30, same_letters=None):
     yes, no = torch.ones(vocabulary, dtype=torch.bool), torch.zeros(vocabulary, dtype=torch.bool)
     same = torch.arange(0) if same_letters is None else same_letters
-    return Lexicon(yes, no, no, yes, yes, yes, same, is_word=yes)
+    return Lexicon(yes, no, no, yes, yes, yes, yes, same)
 
 
 def state_of(model, texts, forbidden=()):

@@ -9,7 +9,7 @@ import torch
 from small_judge import START, save_small_judge
 
 from insnet.evaluation import judge as module
-from insnet.evaluation.judge import Judge, load_judge, perplexity
+from insnet.evaluation.judge import Judge, load_judge
 
 pytest.importorskip("transformers")
 
@@ -60,7 +60,6 @@ def test_a_judge_takes_its_place_in_silence(folder, capsys):
 def test_a_text_is_read_once_however_often_it_is_judged(judge, monkeypatch):
     first = judge.perplexity(TEXTS)
     monkeypatch.setattr(judge, "_nats", lambda rows: pytest.fail("read again"))
-    assert perplexity(TEXTS, judge=judge) == first
     assert judge.perplexity([*TEXTS, *TEXTS]).perplexity == pytest.approx(first.perplexity)
 
 

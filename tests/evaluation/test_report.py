@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import lzma
 import math
 import os
 
@@ -188,6 +189,6 @@ def test_a_results_file_holds_every_seed_and_no_reference(report, tmp_path):
         (3, 10, 0.8),
         (5, 20, None),
     ]
-    assert (tmp_path / "q.outputs.txt").read_text(encoding="utf-8") == "\n".join(OUTPUTS) + "\n"
-    written = "".join(file.read_text(encoding="utf-8") for file in tmp_path.iterdir())
+    assert lzma.decompress((tmp_path / "q.outputs.txt.xz").read_bytes()).decode() == "\n".join(OUTPUTS) + "\n"
+    written = (tmp_path / "q.json").read_text(encoding="utf-8") + "\n".join(OUTPUTS)
     assert "good pizza" in written and "good dinner" not in written and "nobody" not in written

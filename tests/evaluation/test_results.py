@@ -1,6 +1,7 @@
 """A result file says by itself where its numbers come from, and nothing about whose machine it was."""
 
 import json
+import lzma
 import math
 import re
 import subprocess
@@ -24,13 +25,13 @@ def test_a_result_has_every_promised_entry(tmp_path):
     assert found["headline"] == {"ratio": 1.5} and found["seeds"] == [1, 2] and found["rows"] == [{"n": 32, "ms": 1.25}]
     assert re.search(r".+, \d+ cores", found["hardware"])
     assert abs((datetime.now(UTC) - datetime.fromisoformat(found["date"])).total_seconds()) < 60
-    assert (tmp_path / "speed.outputs.txt").read_text() == "a b\nc\n"
+    assert lzma.decompress((tmp_path / "speed.outputs.txt.xz").read_bytes()) == b"a b\nc\n"
 
 
 def test_command_may_come_as_words(tmp_path):
     path = write(tmp_path / "a.json", command=["insnet", "generate", "new york"])
     assert json.loads(path.read_text())["command"] == "insnet generate 'new york'"
-    assert not (tmp_path / "a.outputs.txt").exists()
+    assert not (tmp_path / "a.outputs.txt.xz").exists()
 
 
 def test_no_path_of_the_machine_is_written(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ import torch
 
 from insnet.families import FAMILIES
 from insnet.families.storage import save_model
-from insnet.text.tokenizer import Tokenizer, TokenizerConfig
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
 from insnet.tour import sentences
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
@@ -19,7 +19,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "tiny"
-    tokenizer = Tokenizer.learn(sentences(300, 0), TokenizerConfig("bpe", 500, lower_case=False))
+    tokenizer = MarkedTokenizer.learn(sentences(300, 0), TokenizerConfig("bpe", 500, lower_case=False))
     torch.manual_seed(0)
     kind = FAMILIES["insnet"]
     save_model(folder, kind(kind.Config(vocabulary_size=tokenizer.size, width=16, layers=1, heads=2)))

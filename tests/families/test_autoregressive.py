@@ -6,7 +6,7 @@ from loss_terms import losses_of
 from small_models import LINES, batch_of, offers, prompt_of, small_model
 
 from insnet.families.autoregressive import _plan
-from insnet.text.tokenizer import BOS, EOS, SEP
+from insnet.text.specials import BOS, EOS, SEP
 
 ATOL = 1e-9
 

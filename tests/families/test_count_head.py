@@ -6,11 +6,11 @@ from itertools import accumulate
 import pytest
 import torch
 from loss_terms import losses_of
-from small_models import prompt_of, small_model, traces
+from small_models import decider, prompt_of, small_model, traces
 
-from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
-from insnet.decoding.lengths import counted
+from insnet.decoding.lengths import planned
+from insnet.insertion.constraints import FREE
 from insnet.text.batching import TokenBatch
 
 MOST = 6
@@ -63,26 +63,47 @@ def test_the_likelihood_leaves_the_count_out(model):
     assert float(likelihood) == pytest.approx(float(orders - spent), rel=1e-12)
 
 
+def planned_limits(model, prompt, **settings):
+    """The limits once the model has planned each row's length."""
+    config = GenerationConfig.of(settings, stopping="counted")
+    return planned(model.family, model.family.start(prompt), config, model.scribe.lexicon).limits
+
+
+def counts_of(model, prompt):
+    """What the first state says of counts (B, N)."""
+    return model.family.offer(model.family.start(prompt)).counts.detach()
+
+
 def test_a_counted_length_is_the_quantile_of_the_first_states_counts(model):
     prompt = prompt_of(model, [["baker"], []], max_tokens=20, min_words=0)
-    log_probs = model.family.count_log_probs(model.family.start(prompt))
+    reached = [list(accumulate(row)) for row in counts_of(model, prompt).exp().tolist()]
     for quantile in (0.1, 0.5, 0.9):
-        chooser = Chooser(model.generation.of({"count_quantile": quantile, "length_slack": 0.0}), model.scribe.lexicon)
-        found = counted(model.family, prompt, chooser)
-        reached = [list(accumulate(row)) for row in log_probs.exp().tolist()]
+        limits = planned_limits(model, prompt, count_quantile=quantile)
         expected = [next(count for count, mass in enumerate(row) if mass >= quantile) for row in reached]
-        assert found.constraints.insertions.tolist() == expected
-        written = [sum(len(step.inserts) for step in steps) for steps in traces(model, found, chooser)]
-        assert written == expected
+        assert limits.insertions.tolist() == expected
+        assert limits.slack.tolist() == [count // 4 for count in expected]
+        exact = replace(prompt, limits=replace(limits, slack=torch.zeros_like(limits.slack)))
+        written = traces(model, exact, decider(model, stopping="counted"))
+        assert [sum(len(step.inserts) for step in steps) for steps in written] == expected
+
+
+def test_a_length_that_is_known_is_left_alone_and_so_is_its_slack(model):
+    prompt = prompt_of(model, [["baker"], []], max_tokens=20, min_words=0)
+    known = replace(prompt.limits, insertions=torch.tensor([5, FREE]), slack=torch.tensor([3, 0]))
+    limits = planned_limits(model, replace(prompt, limits=known), count_quantile=0.9)
+    free = planned_limits(model, prompt, count_quantile=0.9)
+    assert (limits.insertions.tolist(), limits.slack.tolist()) == (
+        [5, int(free.insertions[1])],
+        [3, int(free.slack[1])],
+    )
 
 
 def test_a_counted_length_keeps_to_the_bounds(model):
-    chooser = Chooser(model.generation.of({"length_slack": 0.0}), model.scribe.lexicon)
-    for least, most in ((4, 5), (1, 2), (3, 3), (2, 40)):
-        prompt = prompt_of(model, [["baker"], [], ["old ship"]], max_tokens=20, min_words=least, max_words=max(most, 2))
-        found = counted(model.family, prompt, chooser).constraints.insertions.tolist()
+    for least, most in ((4, 5), (1, 2), (3, 3), (2, 40), (30, 30)):
+        bounds = {"max_tokens": 40, "min_words": least, "max_words": max(most, 2)}
+        found = planned_limits(model, prompt_of(model, [["baker"], [], ["old ship"]], **bounds)).insertions.tolist()
         for insertions, given in zip(found, (1, 0, 2), strict=True):
-            assert least - given <= insertions <= min(max(most, 2) - given, MOST)
+            assert min(least - given, MOST) <= insertions <= min(max(most, 2) - given, MOST)
 
 
 def test_a_model_without_the_head_says_so():
@@ -93,20 +114,8 @@ def test_a_model_without_the_head_says_so():
 
 def test_lengths_spread_around_the_quantile_and_no_further(model):
     prompt = prompt_of(model, [["baker"]] * 200, max_tokens=20, min_words=0)
-    prompt = replace(prompt, seeds=torch.arange(200))
-    log_probs = model.family.count_log_probs(model.family.start(prompt))[0]
-    reached = log_probs.exp().cumsum(dim=0)
+    reached = counts_of(model, prompt)[0].exp().cumsum(dim=0)
     at = {share: int((reached < share).sum()) for share in (0.3, 0.5, 0.7)}
     for spread, expected in ((0.0, {at[0.5]}), (0.2, set(range(at[0.3], at[0.7] + 1)))):
-        chooser = Chooser(model.generation.of({"count_spread": spread, "length_slack": 0.0}), model.scribe.lexicon)
-        assert set(counted(model.family, prompt, chooser).constraints.insertions.tolist()) == expected
+        assert set(planned_limits(model, prompt, count_spread=spread).insertions.tolist()) == expected
     assert at[0.3] < at[0.7]  # or the test shows nothing
-
-
-def test_parallel_mode_may_have_a_quantile_of_its_own():
-    config = GenerationConfig(count_quantile=0.6, parallel_count_quantile=0.5)
-    assert config.length_quantile == 0.6
-    assert replace(config, mode="parallel").length_quantile == 0.5
-    assert GenerationConfig(count_quantile=0.6, mode="parallel").length_quantile == 0.6
-    with pytest.raises(ValueError, match=r"count_spread is 0\.5; expected 0 or a share below 0\.4"):
-        GenerationConfig(count_quantile=0.6, count_spread=0.5)

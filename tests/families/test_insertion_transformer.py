@@ -14,7 +14,7 @@ from insnet.families.generator import sentence_of_batch
 from insnet.families.losses import LossContext
 from insnet.insertion.order import Sentence
 from insnet.insertion.subsets import Subset, draw_subset, open_places
-from insnet.text.tokenizer import BOS, EOS
+from insnet.text.specials import BOS, EOS
 
 ATOL = 1e-9
 ORDERS = ("uniform", "balanced_tree", "left_to_right")

@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -22,11 +23,10 @@ from small_models import (
 )
 
 from insnet.decoding.request import blanks
-from insnet.families.generator import Prompt
 from insnet.families.insnet_config import InsNetConfig
-from insnet.insertion.canvas import INSERTED, Canvas
+from insnet.insertion.canvas import INSERTED
 from insnet.insertion.offsets import offsets_of_order
-from insnet.text.tokenizer import BOS, EOS, SPECIALS, UNK
+from insnet.text.specials import BOS, EOS, SPECIALS, UNK
 
 ATOL = 1e-9
 
@@ -126,12 +126,9 @@ def test_closed_slots_turn_a_likelihood_into_that_of_what_is_left():
     """q' = q + (1 - q) * closed mass, and open slots share the rest: from the same canvas without closed slots."""
     model = small_model("insnet", "word")
     prompt = prompt_of(model, [["new york pizza", "old ship"]])
-    opened = Canvas(
-        prompt.canvas.tokens, prompt.canvas.origin, torch.zeros_like(prompt.canvas.closed_after), prompt.canvas.length
-    )
+    opened = replace(prompt.canvas, closed_after=torch.zeros_like(prompt.canvas.closed_after))
     closed, free = (
-        offers(model.family, model.family.start(Prompt(c, prompt.constraints, prompt.seeds)))
-        for c in (prompt.canvas, opened)
+        offers(model.family, model.family.start(replace(prompt, canvas=canvas))) for canvas in (prompt.canvas, opened)
     )
     is_open = prompt.canvas.open_slots()[0, : free["slots"].shape[1]]
     assert is_open.tolist() == [True, False, False, True, False, True]
@@ -155,10 +152,8 @@ def test_trace_with_phrases_adds_up_to_the_loss_after_the_closed_mass_is_account
     for slot, token in plays:
         offered = offers(model.family, state)
         is_open = state.canvas.open_slots()[0, : offered["slots"].shape[1]]
-        unclosed = Canvas(
-            state.canvas.tokens, state.canvas.origin, torch.zeros_like(state.canvas.closed_after), state.canvas.length
-        )
-        free = offers(model.family, type(state)(**{**vars(state), "canvas": unclosed}))
+        unclosed = replace(state.canvas, closed_after=torch.zeros_like(state.canvas.closed_after))
+        free = offers(model.family, replace(state, canvas=unclosed))
         found += float(
             torch.log1p(-offered["stop"].exp())[0] + offered["slots"][0, slot] + offered["tokens"][0, slot, token]
         )
@@ -179,7 +174,7 @@ def test_trace_with_phrases_adds_up_to_the_loss_after_the_closed_mass_is_account
     steps = [canvas.index(("new", number)) + 1 for number in range(len(plays))]
     order = [0, len(tokens) + 1, *places, *steps]
     losses = losses_of(model.family, batch_of(model.tokenizer, [tokens], [flags], [order]))
-    stop = torch.sigmoid(model.family.stop_head(state.last))[0, 0]
+    stop = torch.sigmoid(model.family.stop_head(state.memory.last))[0, 0]
     assert found + math.log(stop) == pytest.approx(-float(sum(t.nats for t in losses.values())), rel=0, abs=ATOL)
     assert plays_of(tokens, order, len(given)) == plays
 

@@ -14,12 +14,11 @@ from slow_reader import read_slowly
 from small_models import LINES, batch_of, edits_of, offers, order_of, prompt_of, small_model
 
 from insnet.decoding.request import Request
-from insnet.families.generator import Prompt
 from insnet.families.insnet_objective import Plan
 from insnet.families.losses import learned_nats
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.concurrency import sort_by_round
-from insnet.text.tokenizer import BOS, EOS
+from insnet.text.specials import BOS, EOS
 
 ATOL = 1e-9
 SWITCHES = [
@@ -248,8 +247,8 @@ def started(model, tokens, flags, insertions):
         row, torch.full_like(row, INSERTED), torch.zeros_like(row, dtype=torch.bool), torch.tensor([len(kept) + 2])
     )
     wanted = insertions if model.family.config.length_conditioned else -1
-    constraints = replace(prompt.constraints, insertions=torch.full_like(prompt.constraints.insertions, wanted))
-    return model.family.start(Prompt(canvas, constraints, prompt.seeds))
+    limits = replace(prompt.limits, insertions=torch.full_like(prompt.limits.insertions, wanted))
+    return model.family.start(replace(prompt, canvas=canvas, limits=limits, longest=len(kept) + 2))
 
 
 @torch.no_grad()
@@ -268,8 +267,9 @@ def test_layers_played_through_a_decoder_give_the_encodings_and_losses_of_traini
         framed, found = [BOS, *tokens, EOS], {"token": 0.0, "slot": 0.0}
         state = started(model, tokens, flags, len(flags) - sum(flags))
         for inserted, news in canvases(orders[row], layers[row, : len(orders[row])].tolist()):
-            torch.testing.assert_close(state.last[0], encoded[row, len(inserted) - 1], rtol=0, atol=ATOL)
-            for half, halves in zip(family.slots.halves(encoded), (state.left_half, state.right_half), strict=True):
+            torch.testing.assert_close(state.memory.last[0], encoded[row, len(inserted) - 1], rtol=0, atol=ATOL)
+            stores = state.memory.left_half, state.memory.right_half
+            for half, halves in zip(family.slots.halves(encoded), stores, strict=True):
                 torch.testing.assert_close(halves[0, : len(inserted)], half[row, : len(inserted)], rtol=0, atol=ATOL)
             offered = offers(family, state)
             edits = [(sum(p < place for p in inserted) - 1, framed[place]) for place in news]

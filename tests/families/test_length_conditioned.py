@@ -3,8 +3,10 @@
 import pytest
 import torch
 from loss_terms import losses_of
-from small_models import small_model
+from small_models import prompt_of, small_model
 
+from insnet.decoding.config import Bounds, GenerationConfig
+from insnet.decoding.request import Request, required_words
 from insnet.decoding.trace import log_prob_of_steps
 from insnet.families.insnet_config import InsNetConfig
 from insnet.families.storage import load_model, save_model
@@ -38,10 +40,9 @@ def batch_of_written(model, written):
 
 @pytest.mark.parametrize("stopping", ["sampled", "counted", "rehearsed"])
 def test_the_traces_log_probabilities_add_up_to_minus_the_loss(model, stopping):
-    from insnet.decoding.request import Request, required_words
-
-    requests = [Request(required_words(words), min_words=0, max_tokens=40) for words in (["baker", "rain"], [], ["x"])]
-    config = model.generation.of({"stopping": stopping})
+    bounds = Bounds(min_words=0, max_tokens=40)
+    requests = [Request(required_words(words), bounds=bounds) for words in (["baker", "rain"], [], ["x"])]
+    config = GenerationConfig.of(stopping=stopping)
     lengths = set()
     for seed in range(6):
         for written in model.scribe.write(requests, [seed] * 3, config):
@@ -54,13 +55,11 @@ def test_the_traces_log_probabilities_add_up_to_minus_the_loss(model, stopping):
 
 
 def test_sampled_lengths_follow_the_count_head(model):
-    from insnet.decoding.request import Request
-
-    requests = [Request((), min_words=0, max_tokens=40)]
+    requests = [Request((), bounds=Bounds(min_words=0, max_tokens=40))]
     written = model.scribe.write(requests * 1000, list(range(1000)), model.generation.untruncated(), batch_size=500)
     found = torch.bincount(torch.tensor([text.tokens for text in written]), minlength=MOST + 1).double() / 1000
-    state, _ = model.scribe._prompt(requests, [0], model.generation.untruncated())
-    expected = model.family.count_log_probs(state).exp()[0]
+    state = model.family.start(prompt_of(model, requests))
+    expected = model.family.offer(state).counts.detach().exp()[0]
     assert torch.allclose(found, expected, atol=0.06)
 
 

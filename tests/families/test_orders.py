@@ -70,7 +70,7 @@ def test_decoding_in_an_order_offers_what_was_learned_in_it(number):
     batch = batch_of(model.tokenizer, [tokens])
     order = position_of_step(ORDERS[number], sentence_of_batch(batch))
     nats = model.family.one_pass.rows(batch, Plan(order, torch.tensor([number]))).nats
-    prompt = replace(prompt_of(model, [[]], max_tokens=len(tokens) + 2), order=number)
+    prompt = replace(prompt_of(model, [[]], max_tokens=len(tokens) + 2), order=torch.tensor([number]))
     state, found = model.family.start(prompt), 0.0
     for slot, token in plays_of(tokens, order[0].tolist(), 0):
         offered = offers(model.family, state)
@@ -87,14 +87,14 @@ def test_one_by_one_takes_the_first_order_and_parallel_the_last_unless_another_i
     start = type(model.family).start
 
     def watched(self, prompt: Prompt):
-        seen.append(prompt.order)
+        seen.append(prompt.order.tolist())
         return start(self, prompt)
 
     monkeypatch.setattr(type(model.family), "start", watched)
     model.generate(["baker"], seed=1)
     model.generate(["baker"], seed=1, mode="parallel")
     model.generate(["baker"], seed=1, order="random_words")
-    assert seen == [0, 1, 1]
+    assert seen == [[0], [1], [1]]
     with pytest.raises(ValueError, match="this model has learned left_to_right, random_words; use one"):
         model.generate(["baker"], order="rare_first")
 

@@ -5,7 +5,7 @@ import math
 import torch
 
 from insnet import randomness
-from insnet.randomness import mix, uniform
+from insnet.randomness import Purpose, SeededPurpose, ShufflePurpose, mix, uniform
 
 MANY = 1_000_000
 TWO_64 = 1 << 64
@@ -118,3 +118,18 @@ def test_plain_integers_leave_noise_on_the_device_of_its_tensors():
 def test_the_constants_are_those_of_splitmix64():
     wanted = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
     assert tuple(c % TWO_64 for c in (randomness._GOLDEN, randomness._FIRST, randomness._SECOND)) == wanted
+
+
+def test_draws_for_different_purposes_differ_and_purposes_keep_their_numbers():
+    """Their values are unique, and written down: another number is another draw for every seed."""
+    assert {each.name: int(each) for each in Purpose} == {
+        "ORDER": 101, "ORDER_NUMBER": 102, "STOP": 201, "SLOT": 202, "TOKEN": 203, "REHEARSAL": 301, "COUNT": 302,
+        "PERMUTATION": 401, "SAMPLE": 402, "TAU": 403, "ATTEMPT": 404, "CANDIDATE": 405, "SCORE": 406, "REQUEST": 501,
+        "CANDIDATE_ORDER": 601, "REVISION": 701,
+    }  # fmt: skip
+    assert {each.name: int(each) for each in ShufflePurpose} == {"SENTENCES": 301, "BATCHES": 302, "GROUPS": 303}
+    assert {each.name: int(each) for each in SeededPurpose} == {
+        "GIVEN_MODE": 101, "GIVEN_NUMBER": 102, "GIVEN_WHICH": 103, "UNKNOWN": 104, "SENTENCE": 201, "DROPOUT": 401,
+        "WEIGHTS": 402,
+    }  # fmt: skip
+    assert int(mix(Purpose.TAU, 5)) == int(mix(403, 5))

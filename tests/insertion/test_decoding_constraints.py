@@ -9,6 +9,7 @@ import torch
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
 from insnet.families.generator import Prompt, State
+from insnet.families.offers import ChosenSlots
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.constraints import (
     ABSENT,
@@ -100,9 +101,9 @@ def test_an_empty_canvas_prints_no_word():
 def test_neighbours_of_slot_are_the_two_tokens_around_it():
     texts = [[BOS, 5, 6, EOS], [BOS, 7, EOS]]
     canvas = canvas_of(texts, origins=[[-1, 0, 1, -1], [-1, 3, -1]])
-    tokens, origins = neighbours_of_slot(canvas, torch.tensor([0, 1, 0]), torch.tensor([1, 1, 0]))
-    assert tokens.tolist() == [[5, 6], [7, EOS], [BOS, 5]]
-    assert origins.tolist() == [[0, 1], [3, INSERTED], [INSERTED, 0]]
+    tokens, origins = neighbours_of_slot(canvas, torch.tensor([1, 1]))
+    assert tokens.tolist() == [[5, 6], [7, EOS]]
+    assert origins.tolist() == [[0, 1], [3, INSERTED]]
 
 
 @pytest.mark.parametrize("longest", [1, 2, 3, 4])
@@ -115,11 +116,10 @@ def test_completing_tokens_are_found_by_inserting_each_of_them(longest):
             [[rng.randint(FIRST_WORD, 8) for _ in range(rng.randint(1, longest))] for _ in range(rng.randint(1, 4))]
             for _ in texts
         ]
-        rows = [rng.randrange(len(texts)) for _ in range(7)]  # several slots of a row, none of another
-        slots = [rng.randint(0, len(texts[row]) - 2) for row in rows]
+        slots = [rng.randint(0, len(text) - 2) for text in texts]
         canvas, table = canvas_of(texts, extra=rng.randint(0, 2)), sequences_of(sequences, longest)
-        completes = completing_tokens(canvas, torch.tensor(rows), torch.tensor(slots), table, VOCABULARY)
-        wanted = [completing_twin(texts[row], slot, sequences[row]) for row, slot in zip(rows, slots, strict=True)]
+        completes = completing_tokens(canvas, torch.tensor(slots), table, VOCABULARY)
+        wanted = [completing_twin(*case) for case in zip(texts, slots, sequences, strict=True)]
         assert completes.tolist() == wanted
         found += sum(map(sum, wanted))
     assert found > 100
@@ -129,7 +129,7 @@ def test_sequences_reach_no_further_than_the_canvas():
     """Zeros behind a text and places in front of it are no tokens, not even for a sequence of zeros."""
     canvas = canvas_of([[BOS, 5, EOS], [BOS, 5, 5, 5, 5, 5, EOS]])
     sequences = torch.tensor([[[5, EOS, 0], [0, BOS, 5], [6, EOS, ABSENT]]] * 2)
-    completes = completing_tokens(canvas, torch.tensor([0, 1]), torch.tensor([1, 0]), sequences, VOCABULARY)
+    completes = completing_tokens(canvas, torch.tensor([1, 0]), sequences, VOCABULARY)
     assert completes[0].nonzero().flatten().tolist() == [6]  # before <eos>
     assert not completes[1].any()
 
@@ -143,17 +143,21 @@ def limits_of(rows, banned=None, fills_blanks=False):
 
 
 def allowed_tokens(canvas, slots, lexicon, limits):
-    """Which tokens the decoder allows in a slot of every row."""
-    rows, none = torch.arange(len(slots)), torch.zeros(len(slots), dtype=torch.int64)
+    """Which tokens the decoder allows in a slot of every row: those it takes where no other has any probability."""
+    none = torch.zeros(len(slots), dtype=torch.int64)
     state = State.first(Prompt(canvas, limits, none, int(canvas.length.max()), none), None)
-    refused = Chooser(GenerationConfig(), lexicon)._refused(state, rows, torch.tensor(slots), VOCABULARY)
-    return (~refused).tolist()
+    chooser = Chooser(GenerationConfig.of(no_repeat_ngram=0), lexicon)
+    chosen, noise = ChosenSlots.of(torch.tensor(slots)[:, None]), chooser.noise(state)
+    log_probs = torch.full((VOCABULARY, 1, VOCABULARY), -torch.inf)
+    log_probs[range(VOCABULARY), 0, range(VOCABULARY)] = 0.0  # a token at a time
+    tokens = [chooser.tokens(state, chosen, own.expand(len(slots), -1), noise).tolist() for own in log_probs]
+    return [[token == number for number, token in enumerate(row)] for row in zip(*tokens, strict=True)]
 
 
 @pytest.mark.parametrize("fills_blanks", [False, True])
 def test_allowed_tokens_leave_required_words_whole_complete_nothing_banned_and_fill_blanks_with_words(fills_blanks):
     rng = random.Random(6)
-    for _ in range(150):
+    for _ in range(60):
         lexicon = random_lexicon(rng)
         texts = random_texts(rng)
         origins = [[INSERTED, *(rng.choice([INSERTED, 0, 1]) for _ in text[2:]), INSERTED] for text in texts]
@@ -191,7 +195,7 @@ def test_no_token_glues_itself_to_a_required_word_whatever_is_inserted():
     """
     rng = random.Random(7)
     required = VOCABULARY - 1
-    for _ in range(40):
+    for _ in range(20):
         lexicon = random_lexicon(rng)
         lexicon.starts_word[required] = True
         lexicon.joins_left[required] = lexicon.joins_right[required] = False
@@ -235,7 +239,7 @@ def test_refusing_repeated_sequences_refuses_what_would_repeat(size):
         slots = [rng.randint(0, len(text) - 2) for text in texts]
         canvas = canvas_of(texts, extra=1)
         runs = repeated_sequences(canvas, size, canvas.capacity)
-        refused = completing_tokens(canvas, torch.arange(len(texts)), torch.tensor(slots), runs, VOCABULARY)
+        refused = completing_tokens(canvas, torch.tensor(slots), runs, VOCABULARY)
         for row, (text, slot) in enumerate(zip(texts, slots, strict=True)):
             inner = text[1:-1]
             runs = [inner[start : start + size] for start in range(len(inner) - size + 1)]

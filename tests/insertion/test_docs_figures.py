@@ -1,6 +1,5 @@
 """The numbers behind the figures, beside twins that play the insertions; and the drawings themselves."""
 
-import importlib.util
 import itertools
 import random
 from pathlib import Path
@@ -9,16 +8,10 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
+from scripts import draw_figures as figures
+
 DOCS = Path(__file__).parents[2] / "docs"
 NOT_THERE = -1
-
-
-@pytest.fixture(scope="module")
-def figures():
-    specification = importlib.util.spec_from_file_location("draw_figures", DOCS / "draw_figures.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def orders():
@@ -64,7 +57,7 @@ def tree_depths(order):
     return depths
 
 
-def test_places_and_moves_are_those_of_the_lists(figures):
+def test_places_and_moves_are_those_of_the_lists():
     for order in orders():
         places = places_twin(order)
         assert figures.place_after_step(torch.tensor(order)).tolist() == places
@@ -75,7 +68,7 @@ def test_places_and_moves_are_those_of_the_lists(figures):
         assert figures.moved_in_step(torch.tensor(order)).tolist() == moved
 
 
-def test_relative_positions_and_offsets_are_those_of_the_lists(figures):
+def test_relative_positions_and_offsets_are_those_of_the_lists():
     for order in orders():
         text, steps = canvases(order)[-1], range(len(order))
         vanilla = [[text.index(j) - text.index(t) if j <= t else 0 for j in steps] for t in steps]
@@ -83,7 +76,7 @@ def test_relative_positions_and_offsets_are_those_of_the_lists(figures):
         assert figures.offsets(torch.tensor(order)).tolist() == offsets_twin(order)
 
 
-def test_restored_rows_count_through_the_canvas_without_a_gap(figures):
+def test_restored_rows_count_through_the_canvas_without_a_gap():
     for order in orders():
         restored, is_there = figures.restored_offsets(torch.tensor(order))
         for step, canvas in enumerate(canvases(order)):
@@ -91,7 +84,7 @@ def test_restored_rows_count_through_the_canvas_without_a_gap(figures):
             assert restored[step][is_there[step]].tolist() == [place - own for place in range(len(canvas))]
 
 
-def test_the_stages_of_compression_follow_from_each_other(figures):
+def test_the_stages_of_compression_follow_from_each_other():
     """Each stage computed from the one before it as the paper tells it, with sorted lists."""
     for order in orders():
         stages = {name: stage.tolist() for name, stage in figures.compression_stages(torch.tensor(order)).items()}
@@ -104,19 +97,19 @@ def test_the_stages_of_compression_follow_from_each_other(figures):
         assert (stages["masked"], stages["ranked"], stages["baselined"]) == (masked, ranked, baselined)
 
 
-def test_merged_layers_are_depths_in_the_search_tree(figures):
+def test_merged_layers_are_depths_in_the_search_tree():
     for order in orders():
         assert figures.merged_layer_of_step(torch.tensor(order)) == tree_depths(order)
         assert figures.sequential_layer_of_step(torch.tensor(order))[1:] == list(range(len(order) - 1))
 
 
-def test_the_example_is_the_papers(figures):
+def test_the_example_is_the_papers():
     words = [figures.TEXT[position] for position in figures.POSITION_OF_STEP]
     assert words == ["<bos>", "<eos>", "have", "pen", "I", "a", "."]
     assert figures.merged_layer_of_step(torch.tensor(figures.POSITION_OF_STEP)) == [0, 0, 1, 2, 2, 3, 3]
 
 
-def test_figures_are_drawn_the_same_every_time(figures, tmp_path):
+def test_figures_are_drawn_the_same_every_time(tmp_path):
     """Also the same as the committed ones, where the same matplotlib drew both."""
     matplotlib = pytest.importorskip("matplotlib")
     first = figures.draw_all(tmp_path / "first")
@@ -128,4 +121,4 @@ def test_figures_are_drawn_the_same_every_time(figures, tmp_path):
         assert ElementTree.fromstring(drawn).tag.endswith("svg")
         committed = (DOCS / "figures" / path.name).read_bytes()
         if f"Matplotlib v{matplotlib.__version__}".encode() in committed:
-            assert committed == drawn, f"{path.name} is out of date: run python docs/draw_figures.py"
+            assert committed == drawn, f"{path.name} is out of date: run python -m scripts.draw_figures"

@@ -4,24 +4,22 @@ import math
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from insnet.insertion.offsets import offsets_of_order
-from insnet.layers.attention import (
-    CachePlace,
-    OffsetAttention,
-    RotaryAttention,
-    _times_shared,
-    rotate,
-    rotation_of_positions,
-    sinusoids_of_offsets,
-)
-from insnet.layers.cache import KeyValueCache
+from insnet.insertion.offsets import offsets_of_order, ranks_of_order
+from insnet.layers.attention import OffsetAttention, RotaryAttention
+from insnet.layers.cache import Append, KeyValueCache
+from insnet.layers.context import Context, bias_of, contexts_of_layers
 from insnet.layers.heads import TokenHead
 from insnet.layers.packing import Packing
-from insnet.layers.transformer import Append, OffsetTransformer, RotaryTransformer, TransformerShape
+from insnet.layers.positions import offset_index, rotate, rotation_of, sinusoids_of_offsets
+from insnet.layers.shape import TransformerShape
+from insnet.layers.transformer import OffsetTransformer, RotaryTransformer
 
 WIDTH, HEADS, TOKENS = 12, 2, 7
 ORDER = torch.tensor([[0, 6, 2, 4, 1, 3, 5], [0, 6, 5, 4, 3, 2, 1]])
+SHAPE = TransformerShape(WIDTH, 2, HEADS, 0.0)
+LATER = torch.ones(1, TOKENS, TOKENS, dtype=torch.bool).triu(1)
 
 
 def shaken(module):
@@ -34,6 +32,14 @@ def sinusoid(offset, width):
     """Sines of the offset at falling frequencies, then cosines."""
     angles = [offset / 10_000 ** (2 * k / width) for k in range(width // 2)]
     return torch.tensor([math.sin(a) for a in angles] + [math.cos(a) for a in angles], dtype=torch.float64)
+
+
+def attended_by_offset(module, hidden, offsets, reach):
+    """What the module makes of hidden states (B, T, D)."""
+    keys = module.position_keys(sinusoids_of_offsets(reach, WIDTH, hidden))
+    index = offset_index(offsets, LATER, keys, HEADS)
+    context = Context(tuple(hidden.shape[:2]), position_keys=(keys[:, :-1], keys[:, -1:]), offset_index=index)
+    return module(hidden.flatten(0, 1), context).view(hidden.shape)
 
 
 def slow_offset_attention(module, hidden, offsets):
@@ -67,28 +73,24 @@ def slow_offset_attention(module, hidden, offsets):
 @pytest.mark.parametrize("reach", [TOKENS - 1, 1])
 def test_offset_attention_equals_the_equation(reach):
     """Also truncated: offsets clamped to [-1, 1] before the sinusoid."""
-    module = shaken(OffsetAttention(WIDTH, HEADS, 0.0))
+    module = shaken(OffsetAttention(SHAPE))
     hidden = torch.randn(2, TOKENS, WIDTH, dtype=torch.float64)
-    offsets = offsets_of_order(ORDER).long().clamp(-reach, reach)
-    hides = torch.ones(1, TOKENS, TOKENS, dtype=torch.bool).triu(1)
-    keys = module.position_keys(sinusoids_of_offsets(reach, WIDTH, hidden))
-    found = module(hidden, offsets + reach, hides, keys)
-    torch.testing.assert_close(found, slow_offset_attention(module, hidden, offsets), rtol=0, atol=1e-12)
+    offsets = offsets_of_order(ORDER)
+    found = attended_by_offset(module, hidden, offsets, reach)
+    expected = slow_offset_attention(module, hidden, offsets.clamp(-reach, reach))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
 @torch.no_grad()
 def test_what_all_offsets_have_in_common_costs_no_precision():
     """A large weight of the slowest cosine, nearly the same for all offsets, is nothing to a softmax: with 16-bit
     products it must not drown what tells offsets apart."""
-    module = shaken(OffsetAttention(WIDTH, HEADS, 0.0)).float()
+    module = shaken(OffsetAttention(SHAPE)).float()
     hidden = torch.randn(2, TOKENS, WIDTH)
-    offsets = offsets_of_order(ORDER).long()
-    hides = torch.ones(1, TOKENS, TOKENS, dtype=torch.bool).triu(1)
 
     def attended():
         with torch.autocast("cpu", torch.bfloat16):
-            keys = module.position_keys(sinusoids_of_offsets(TOKENS - 1, WIDTH, hidden))
-            return module(hidden, offsets + TOKENS - 1, hides, keys).float()
+            return attended_by_offset(module, hidden, offsets_of_order(ORDER), TOKENS - 1).float()
 
     before = attended()
     module.position.weight[:, -1] += 256
@@ -96,7 +98,7 @@ def test_what_all_offsets_have_in_common_costs_no_precision():
 
 
 def encoder(truncated=False):
-    return shaken(OffsetTransformer(TransformerShape(WIDTH, 2, HEADS, 0.0), truncated=truncated))
+    return shaken(OffsetTransformer(SHAPE, truncated=truncated))
 
 
 @torch.no_grad()
@@ -108,11 +110,21 @@ def test_a_truncated_encoder_sees_directions_only():
     for truncated in (True, False):
         model = encoder(truncated)
         keys = model.position_keys(9, embedded)
-        assert keys.shape[3] == (3 if truncated else 17)
+        assert keys.shape[3] == (3 if truncated else 17) + 1
+        assert model.reaches(keys, 9) and model.reaches(keys, 10) == truncated
         same = torch.allclose(*(model(embedded, o, position_keys=keys) for o in (near, far)), rtol=0, atol=1e-12)
         assert same == truncated
         mirrored = torch.allclose(*(model(embedded, o, position_keys=keys) for o in (near, -near)), rtol=0, atol=1e-6)
         assert not mirrored
+
+
+@torch.no_grad()
+def test_ranks_count_from_anywhere():
+    model = encoder()
+    embedded = torch.randn(2, TOKENS, WIDTH, dtype=torch.float64)
+    by_offsets = model(embedded, offsets_of_order(ORDER))
+    assert torch.equal(model(embedded, ranks_of_order(ORDER)), by_offsets)
+    assert torch.equal(model(embedded, ranks_of_order(ORDER) + 100), by_offsets)
 
 
 @torch.no_grad()
@@ -153,7 +165,7 @@ def test_tokens_encoded_in_pieces_against_the_cache_equal_one_pass():
         piece = model(
             embedded[:, first:last],
             offsets[:, first:last, :last],
-            append=Append(cache, start, last),
+            append=Append.after(cache, start, last - first, last),
             position_keys=keys,
         )
         torch.testing.assert_close(piece, whole[:, first:last], rtol=0, atol=1e-12)
@@ -177,7 +189,9 @@ def test_tokens_packed_without_padding_equal_one_pass():
         own_offsets = offsets.gather(1, step[:, :, None].expand(-1, -1, TOKENS))
         packing = Packing.of(holds_token)
         assert packing is not None and len(packing.row) == sum(counts)
-        piece = model(padded, own_offsets, append=Append(cache, start, TOKENS, packing), position_keys=keys)
+        piece = model(
+            padded, own_offsets, append=Append.after(cache, start, max(counts), TOKENS, packing), position_keys=keys
+        )
         for row, count in enumerate(counts):
             wanted = whole[row, start[row] : start[row] + count]
             torch.testing.assert_close(piece[row, :count], wanted, rtol=0, atol=1e-12)
@@ -187,16 +201,43 @@ def test_tokens_packed_without_padding_equal_one_pass():
     assert Packing.of(torch.ones(2, 3, dtype=torch.bool)) is None and Packing.of(holds_token[:, :1]) is None
 
 
+class Operations(TorchDispatchMode):
+    """The names of all operations that are dispatched."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("inserts", [True, False])
+def test_a_decoding_step_makes_few_operations_and_none_that_waits_for_the_device(inserts):
+    model = encoder() if inserts else shaken(RotaryTransformer(SHAPE))
+    cache = KeyValueCache.empty(2, 2, HEADS, TOKENS + 1, WIDTH // HEADS, torch.zeros(1, dtype=torch.float64))
+    one, start = torch.randn(2, 1, WIDTH, dtype=torch.float64), torch.tensor([4, 2])
+    seen, keys = torch.randint(5, (2, 1, 5)), encoder().position_keys(TOKENS, one)
+    with Operations() as operations:
+        append = Append.after(cache, start, 1, 5)
+        _ = model(one, seen, append=append, position_keys=keys) if inserts else model(one, append=append)
+    assert len(operations.names) <= (90 if inserts else 102)
+    assert not [name for name in operations.names if "local_scalar" in name or "nonzero" in name or "item" in name]
+
+
 def test_cache_appends_at_each_rows_own_place_and_wastes_overflow():
     cache = KeyValueCache.empty(2, 3, 1, 5, 2, torch.zeros(0, dtype=torch.float64))
-    first = torch.arange(8, dtype=torch.float64).view(2, 1, 2, 2) + 1
-    keys, values = cache.append(1, first, -first, torch.tensor([0, 2]), used=4)
+    first = torch.arange(8, dtype=torch.float64).view(4, 1, 2) + 1  # (T, G, W)
+    keys, values = cache.memory(used=4)[1]
+    Append.after(cache, torch.tensor([0, 2]), 2, 4).write(1, torch.cat([first, -first], dim=1))
     assert keys[:, 0].tolist() == [[[1, 2], [3, 4], [0, 0], [0, 0]], [[0, 0], [0, 0], [5, 6], [7, 8]]]
     assert torch.equal(values, -keys)
-    assert cache.keys[:, 0].eq(0).all() and cache.keys[:, 2].eq(0).all()
-    before = cache.keys.clone()
-    cache.append(1, first[:, :, :1] + 50, first[:, :, :1], torch.tensor([2, 9]), used=5)
-    changed = (cache.keys != before).any(dim=-1).nonzero().tolist()
+    assert cache.store[:, 0].eq(0).all() and cache.store[:, 2].eq(0).all()
+    before = cache.store.clone()
+    Append.after(cache, torch.tensor([2, 9]), 1, 5).write(1, torch.full((2, 2, 2), 50.0))
+    changed = (cache.store != before).any(dim=-1)[:, :, 0].nonzero().tolist()
     assert changed == [[0, 1, 0, 2], [1, 1, 0, 4]]  # the full row wrote into the waste bin, and nowhere else
 
 
@@ -206,42 +247,43 @@ def test_rotary_scores_depend_on_distance_alone():
 
     def score(at_query, at_key):
         turned = [
-            rotate(x, rotation_of_positions(torch.tensor([[p]]), 8, torch.float64))
+            rotate(x, rotation_of(torch.tensor([[[p]]]), 8, 10_000.0, torch.float64))
             for x, p in ((query, at_query), (key, at_key))
         ]
         return float((turned[0] * turned[1]).sum())
 
     assert score(9, 4) == pytest.approx(score(105, 100), abs=1e-12)
     assert abs(score(9, 4) - score(9, 5)) > 1e-3
-    turned = rotate(query, rotation_of_positions(torch.tensor([[77]]), 8, torch.float64))
+    turned = rotate(query, rotation_of(torch.tensor([[[77]]]), 8, 10_000.0, torch.float64))
     assert float(turned.norm()) == pytest.approx(float(query.norm()), abs=1e-12)
 
 
 @torch.no_grad()
 def test_rotary_attention_equals_a_slow_loop_and_its_cached_self():
-    module = shaken(RotaryAttention(WIDTH, HEADS, 0.0))
-    hidden = torch.randn(1, TOKENS, WIDTH, dtype=torch.float64)
-    rotation = rotation_of_positions(torch.arange(TOKENS)[None], WIDTH // HEADS, torch.float64)
-    query, key, value = module.projections.split(hidden)
+    module = shaken(RotaryAttention(SHAPE))
+    hidden = torch.randn(TOKENS, WIDTH, dtype=torch.float64)
+    rotation = rotation_of(torch.arange(TOKENS)[:, None], WIDTH // HEADS, 10_000.0, torch.float64)
+    query, key, value = module.projections.mixed(hidden).chunk(3, dim=1)  # (T, H, W)
     query, key = rotate(query, rotation), rotate(key, rotation)
     attended = torch.zeros_like(query)
     for head in range(HEADS):
         for t in range(TOKENS):
-            scores = torch.stack([query[0, head, t] @ key[0, head, j] for j in range(t + 1)])
-            attended[0, head, t] = (scores / math.sqrt(WIDTH // HEADS)).softmax(0) @ value[0, head, : t + 1]
-    whole = module(hidden, rotation, None)
-    torch.testing.assert_close(whole, module.projections.merge(attended), rtol=0, atol=1e-12)
-    cache = KeyValueCache.empty(1, 1, HEADS, TOKENS, WIDTH // HEADS, hidden)
+            scores = torch.stack([query[t, head] @ key[j, head] for j in range(t + 1)])
+            attended[t, head] = (scores / math.sqrt(WIDTH // HEADS)).softmax(0) @ value[: t + 1, head]
+    whole = module(hidden, Context((1, TOKENS), rotation=rotation, causal=True))
+    torch.testing.assert_close(whole, module.projections.output(attended.flatten(1)), rtol=0, atol=1e-12)
+    cache = KeyValueCache.empty(1, 1, HEADS, TOKENS + 1, WIDTH // HEADS, hidden)
     for t in range(TOKENS):
-        here = tuple(part[:, :, t : t + 1] for part in rotation)
-        hides = torch.zeros(1, 1, t + 1, dtype=torch.bool)
-        one = module(hidden[:, t : t + 1], here, hides, CachePlace(cache, 0, torch.tensor([t]), t + 1))
-        torch.testing.assert_close(one, whole[:, t : t + 1], rtol=0, atol=1e-12)
+        here = tuple(part[t : t + 1] for part in rotation)
+        append = Append.after(cache, torch.tensor([t]), 1, t + 1)
+        context = Context((1, 1), append, rotation=here, bias=bias_of(append.hides(), hidden))
+        one = module(hidden[t : t + 1], contexts_of_layers(context, 1)[0])
+        torch.testing.assert_close(one, whole[t : t + 1], rtol=0, atol=1e-12)
 
 
 @torch.no_grad()
 def test_rotary_transformer_is_causal():
-    model = shaken(RotaryTransformer(TransformerShape(WIDTH, 2, HEADS, 0.0)))
+    model = shaken(RotaryTransformer(SHAPE))
     embedded = torch.randn(1, TOKENS, WIDTH, dtype=torch.float64)
     before = model(embedded)
     changed = embedded.clone()
@@ -261,10 +303,5 @@ def test_impossible_shapes_are_refused_in_a_sentence():
     for shape, words in (((10, 1, 4, 0.0), "even multiple"), ((8, 0, 2, 0.0), "layers"), ((8, 1, 2, 1.0), "dropout")):
         with pytest.raises(ValueError, match=words):
             TransformerShape(*shape)
-
-
-@pytest.mark.parametrize("queries", [1, 3, 8, 9, 20])
-def test_products_with_shared_keys_equal_those_with_a_copy_a_row(queries):
-    query, keys = torch.randn(5, 2, queries, 4, dtype=torch.float64), torch.randn(2, 4, 11, dtype=torch.float64)
-    expected = query @ keys.expand(5, -1, -1, -1)
-    torch.testing.assert_close(_times_shared(query, keys), expected, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="divisor of heads 6"):
+        TransformerShape(12, 1, 6, 0.0, key_heads=4)

@@ -14,7 +14,7 @@ ALLOWED = {
     "text": ["insnet.randomness", "insnet.files"],
     "insertion": ["insnet.randomness"],
     "layers": ["insnet.randomness"],
-    "evaluation": ["insnet.randomness", "insnet.files", "insnet.text.words"],
+    "evaluation": ["insnet.devices", "insnet.randomness", "insnet.files", "insnet.text", "insnet.model"],
     "families": ["insnet.randomness", "insnet.files", "insnet.text", "insnet.insertion", "insnet.layers"],
 }
 FAMILY_MODULES_THE_LOOPS_MAY_SEE = {

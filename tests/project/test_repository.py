@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LINES_A_FILE_MAY_HAVE = 400
 BYTES_THE_TREE_MAY_HAVE = 34 * 2**20
+BYTES_WITHOUT_WEIGHTS = 9 * 2**20
 # Spelt in two parts, so that this file does not hold what it looks for.
 MACHINE_PATHS = [("/" + name + "/").encode() for name in ("work", "root")]
 
@@ -31,7 +32,8 @@ def package_name(requirement: str) -> str:
 
 
 def test_no_source_file_is_longer_than_a_reader_can_hold():
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "src").rglob("*.py")}
+    files = [path for folder in ("src", "benchmarks", "scripts") for path in (ROOT / folder).rglob("*.py")]
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
     too_long = {str(path.relative_to(ROOT)): lines for path, lines in lengths.items() if lines > LINES_A_FILE_MAY_HAVE}
     assert lengths
     assert too_long == {}
@@ -51,7 +53,10 @@ def test_no_tracked_file_names_a_path_of_one_machine():
 def test_the_tracked_tree_stays_small():
     files = tracked_files()
     assert files
-    assert sum(path.lstat().st_size for path in files) < BYTES_THE_TREE_MAY_HAVE  # a link is as small as its name
+    sizes = {path: path.lstat().st_size for path in files}  # a link is as small as its name
+    assert sum(sizes.values()) < BYTES_THE_TREE_MAY_HAVE
+    without_weights = [size for path, size in sizes.items() if path.suffix != ".safetensors"]
+    assert sum(without_weights) < BYTES_WITHOUT_WEIGHTS
 
 
 @needs_git

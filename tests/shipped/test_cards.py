@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from insnet.families.storage import read_generation
 from insnet.shelf import SHELF, models, pack, sources_of_scores
+from insnet.training.recipe import load_recipe
 
 TOUR = SHELF / "tour"
 SCORES = {"bleu4": 3.21, "valid_token": 4.1}
@@ -60,6 +62,18 @@ def test_packing_in_eight_bits_keeps_everything_a_model_needs(tmp_path):
     target = tmp_path / "src" / "models" / "mine"
     assert target.joinpath("model.safetensors").stat().st_size < 0.4 * TOUR.joinpath("model.safetensors").stat().st_size
     assert {path.name for path in target.iterdir()} == {path.name for path in TOUR.iterdir()}
+
+
+@pytest.mark.parametrize("card", models(), ids=lambda card: card.name)
+def test_recipe_and_generation_settings_of_every_model_on_the_shelf_agree(card):
+    assert load_recipe(SHELF / card.name / "recipe.toml").generation == read_generation(SHELF / card.name)
+
+
+def test_settings_chosen_on_packing_are_in_the_recipe_too(tmp_path):
+    packed(tmp_path, generation={"count_quantile": 0.7})
+    target = tmp_path / "src" / "models" / "mine"
+    settings = {**read_generation(TOUR), "count_quantile": 0.7}
+    assert read_generation(target) == load_recipe(target / "recipe.toml").generation == settings
 
 
 @pytest.mark.parametrize("card", models(), ids=lambda card: card.name)

@@ -1,5 +1,7 @@
 """The general-English model: small, quick to load, and true to every word that a person may type."""
 
+import inspect
+import re
 import statistics
 import subprocess
 import sys
@@ -7,6 +9,7 @@ import sys
 import pytest
 
 import insnet
+from insnet.cli.generate import infill
 from insnet.shelf import SHELF
 from insnet.text.words import contains_in_order
 
@@ -43,6 +46,14 @@ def test_text_around_blanks_is_kept_word_for_word(model: insnet.Model) -> None:
     for seed in range(3):
         text = model.infill("The ___ was built in ___ by the city.", seed=seed).text
         assert text.startswith("The ") and " was built in " in text and text.endswith(" by the city.")
+
+
+def test_the_example_in_the_help_of_infill_makes_sense(model: insnet.Model) -> None:
+    example = re.search(r'insnet infill "(.*?)"', inspect.getdoc(infill) or "")[1]
+    texts = [result.text for result in model.infill(example, num_samples=5, seed=1)]
+    assert all(re.fullmatch(r"The river flows through [\w ,]+ into the [A-Z][\w ]+ Sea\.", text) for text in texts), (
+        texts
+    )
 
 
 def test_it_writes_sentences_with_a_capital_and_an_end(model: insnet.Model) -> None:

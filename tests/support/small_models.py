@@ -17,7 +17,9 @@ from insnet.families.offers import ChosenSlots
 from insnet.insertion.canvas import NOTHING, Edits
 from insnet.model import Model
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import BOS, EOS, Tokenizer, TokenizerConfig
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
+from insnet.text.specials import BOS, EOS
+from insnet.text.tokenizer import Tokenizer
 from insnet.tour.grammar import sentences
 
 KINDS = ("word", "bpe")
@@ -39,7 +41,7 @@ ENDS = {
 @cache
 def tokenizer_of(kind: str, lower_case: bool = False) -> Tokenizer:
     """The vocabulary of 300 sentences and of symbols in every position."""
-    return Tokenizer.learn(LINES + _SYMBOLS * 9, TokenizerConfig(kind, _SIZE[kind], lower_case))
+    return MarkedTokenizer.learn(LINES + _SYMBOLS * 9, TokenizerConfig(kind, _SIZE[kind], lower_case))
 
 
 def shake(module: torch.nn.Module, seed: int = 0, scale: float = 0.3) -> None:

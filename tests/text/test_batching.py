@@ -3,11 +3,15 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+from small_tokenizers import TOKENIZERS
 
 from insnet.text.batching import Batches, BatchingConfig, TokenBatch
 from insnet.text.given import GivenPolicy
+from insnet.text.keywords import flagger
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
+from insnet.text.pairs import open_pair_shards, write_pair_shards
 from insnet.text.shards import TokenShards, write_shards
-from insnet.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerConfig
+from insnet.text.specials import BOS, EOS, PAD, UNK
 
 
 @pytest.fixture(scope="module")
@@ -16,13 +20,13 @@ def corpus(tmp_path_factory):
     rng = np.random.default_rng(3)
     words = ["".join(rng.choice(list("abcdefgh"), size=rng.integers(1, 8))) for _ in range(90)]
     lines = [" ".join([f"s{n}", *rng.choice(words, size=rng.integers(0, 30))]) + "." * (n % 2) for n in range(200)]
-    tokenizer = Tokenizer.learn(lines, TokenizerConfig("bpe", 320, lower_case=False))
+    tokenizer = MarkedTokenizer.learn(lines, TokenizerConfig("bpe", 320, lower_case=False))
 
     def flag(lines):
         return [[len(group) > 1 for group in tokenizer.words(tokenizer.encode(line))] for line in lines]
 
     folder = tmp_path_factory.mktemp("corpus") / "train"
-    write_shards(folder, lines, tokenizer, flag_keywords=flag, max_tokens=200, sentences_per_shard=64)
+    write_shards(folder, lines, tokenizer, importance=flag, max_tokens=200, sentences_per_shard=64)
     return tokenizer, TokenShards(folder), lines
 
 
@@ -41,7 +45,8 @@ def epoch_of(batches, epoch=0):
 
 
 def same(one, other):
-    return all(torch.equal(getattr(one, name), getattr(other, name)) for name in vars(one) if name != "order")
+    pairs = [(value, getattr(other, name)) for name, value in vars(one).items() if name != "order"]
+    return all(value is twin is None or torch.equal(value, twin) for value, twin in pairs)
 
 
 def test_every_sentence_appears_in_an_epoch_and_repeats_are_only_fill(corpus):
@@ -114,6 +119,8 @@ def test_lengths_are_visited_in_the_profile_asked_for_and_repeated_texts_differ_
     visited = np.concatenate([group.of_epoch(5, epoch).sentences for group in groups for epoch in range(40)])
     tokens = np.asarray(source.shards.lengths)[visited].sum() / 40
     assert source.mean_tokens == pytest.approx(tokens / source.updates_per_epoch, rel=0.005)
+    known, source.shards = source.mean_tokens, None
+    assert source.mean_tokens == known, "counted once, not at every update"
     plain = batches(corpus)
     assert plain.mean_tokens == plain.shards.summary.tokens / plain.updates_per_epoch
 
@@ -211,3 +218,62 @@ def test_mismatched_settings_are_refused(corpus):
         BatchingConfig(512, max_shapes=0)
     with pytest.raises(ValueError, match="token_budget"):
         Batches(shards, BatchingConfig(8), GivenPolicy(), tokenizer.lexicon()["starts_word"])
+
+
+def test_the_importance_of_every_token_comes_along_where_there_is_any(corpus, tmp_path):
+    tokenizer, shards, lines = corpus
+    [batch] = list(batches(corpus, budget=40_000, shapes=1).in_order())
+    for row, length in enumerate(batch.lengths.tolist()):
+        sentence = lines.index(tokenizer.decode(batch.tokens[row].tolist()))
+        assert batch.importance[row, 1 : length - 1].tolist() == shards.importance(sentence).tolist()
+        assert batch.importance[row, 0] == batch.importance[row, length - 1 :].sum() == 0
+    assert batch.importance.dtype == torch.uint8
+    write_shards(tmp_path / "x", lines, tokenizer, importance=None, max_tokens=200)
+    assert batches((tokenizer, TokenShards(tmp_path / "x"), lines)).at(0, 0).importance is None
+
+
+def test_pairs_keep_one_numbering_and_are_padded_to_the_longer_side(corpus, tmp_path):
+    tokenizer, _, lines = corpus
+    pairs = [(f"{line} {line}" if row % 3 else line[:3], line) for row, line in enumerate(lines)]
+    pairs[5], pairs[9], pairs[11] = ("", "x"), ("x", " "), ("s1", "s1 " * 150)
+    written = write_pair_shards(tmp_path / "pairs", lambda: iter(pairs), tokenizer, tokenizer, max_tokens=100)
+    source, target = open_pair_shards(tmp_path / "pairs")
+    kept = [pair for pair in pairs if all(1 <= len(tokenizer.encode(side)) <= 100 for side in pair)]
+    assert [summary.sentences for summary in written] == [len(kept)] * 2 and len(pairs) > len(kept) > 100
+    config = BatchingConfig(2048, max_shapes=3, seed=5)
+    paired = Batches(target, config, GivenPolicy(), tokenizer.lexicon()["starts_word"], source=source)
+    seen = []
+    for batch in paired.in_order():
+        assert batch.source.shape == batch.tokens.shape and batch.to("cpu").source_lengths.shape == batch.lengths.shape
+        for row, length in enumerate(batch.source_lengths.tolist()):
+            ids = batch.source[row].tolist()
+            assert (ids[0], ids[length - 1], set(ids[length:]) <= {PAD}) == (BOS, EOS, True)
+            seen.append((tokenizer.decode(ids), tokenizer.decode(batch.tokens[row].tolist())))
+    assert sorted(seen) == sorted((" ".join(one.split()), other) for one, other in kept)
+    with pytest.raises(ValueError, match="do not pair"):
+        Batches(corpus[1], config, GivenPolicy(), tokenizer.lexicon()["starts_word"], source=source)
+
+
+def test_a_pretrained_vocabulary_frames_texts_with_its_own_specials(tmp_path):
+    lines = ["The king, in 1876.", "a king's castle", "a"]
+    tokenizer = TOKENIZERS["gpt2"]
+    write_shards(tmp_path / "x", lines, tokenizer, importance=flagger("tfidf", 3, lines), max_tokens=200)
+    shards = TokenShards(tmp_path / "x")
+    assert shards.specials == tokenizer.specials and shards.specials.pad == shards.specials.eos
+    config, starts_word = BatchingConfig(512, max_shapes=1), tokenizer.lexicon()["starts_word"]
+    [batch] = list(Batches(shards, config, GivenPolicy(), starts_word).in_order())
+    again = TokenBatch.of(
+        [tokenizer.encode(line) for line in lines],
+        starts_word=starts_word,
+        pad_to=batch.tokens.shape[1],
+        specials=tokenizer.specials,
+    )
+    longest_first = batch.lengths.argsort(descending=True)
+    assert torch.equal(batch.tokens[longest_first], again.tokens[again.lengths.argsort(descending=True)])
+    for row, length in enumerate(batch.lengths.tolist()):
+        assert batch.given[row, [0, length - 1]].all() and not batch.given[row, length:].any()
+        assert tokenizer.decode(batch.tokens[row].tolist()) in lines
+    flagged = {tokenizer.decode([token]) for token in batch.tokens[batch.importance > 0].tolist()}
+    assert "king" in flagged and not flagged & {"The", "a", ",", "."}
+    with pytest.raises(ValueError, match="knows every word"):
+        Batches(shards, config, GivenPolicy(unknown=0.1), starts_word)

@@ -3,7 +3,7 @@ import torch
 
 from insnet import randomness
 from insnet.text.given import GivenPolicy
-from insnet.text.tokenizer import UNK
+from insnet.text.specials import UNK
 
 ROWS, WORDS = 4000, 20
 SEEDS = randomness.mix(7, torch.arange(ROWS))

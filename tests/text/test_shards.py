@@ -6,8 +6,8 @@ import pytest
 
 from insnet.text import shards as shards_module
 from insnet.text.keywords import flagger
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
 from insnet.text.shards import TokenShards, write_shards
-from insnet.text.tokenizer import Tokenizer, TokenizerConfig
 
 LINES = [
     "A quick test of the zebra, (really).",
@@ -17,7 +17,7 @@ LINES = [
     "short",
     "One more line; the last of them.",
 ] * 3
-BPE = Tokenizer.learn(LINES, TokenizerConfig("bpe", 300, lower_case=False))
+BPE = MarkedTokenizer.learn(LINES, TokenizerConfig("bpe", 300, lower_case=False))
 
 
 def flag_long_words(lines):
@@ -25,7 +25,7 @@ def flag_long_words(lines):
 
 
 def write(folder, **changes):
-    options = {"flag_keywords": flag_long_words, "max_tokens": 40, "sentences_per_shard": 5, **changes}
+    options = {"importance": flag_long_words, "max_tokens": 40, "sentences_per_shard": 5, **changes}
     return write_shards(folder, iter(LINES), BPE, **options)
 
 
@@ -34,7 +34,7 @@ def kept_lines():
 
 
 def test_every_sentence_comes_back_with_its_flags(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards_module, "_LINES_AT_A_TIME", 4)  # several chunks a shard, several shards
+    monkeypatch.setattr(shards_module, "LINES_AT_A_TIME", 4)  # several chunks a shard, several shards
     heard = []
     summary = write(tmp_path / "train", on_progress=heard.append)
     kept, stored = kept_lines(), TokenShards(tmp_path / "train")
@@ -45,10 +45,10 @@ def test_every_sentence_comes_back_with_its_flags(tmp_path, monkeypatch):
             [flag] * len(group)
             for flag, group in zip(flag_long_words([line])[0], BPE.words(BPE.encode(line)), strict=True)
         ]
-        assert stored.keyword_flags(index).tolist() == [flag for group in by_word for flag in group]
+        assert stored.importance(index).tolist() == [flag for group in by_word for flag in group]
     assert stored.lengths.tolist() == [len(BPE.encode(line)) for line in kept]
     assert summary.tokens == stored.lengths.sum() and heard[-1] == len(LINES) and heard == sorted(heard)
-    assert summary.keyword_tokens == sum(stored.keyword_flags(index).sum() for index in range(len(stored))) > 0
+    assert summary.keyword_tokens == sum(stored.importance(index).sum() for index in range(len(stored))) > 0
     assert stored.tokens(0).dtype == np.uint16 and isinstance(stored.lengths, np.memmap)
     assert stored.summary == summary and stored.vocabulary_size == BPE.size
     with pytest.raises(IndexError):
@@ -62,22 +62,22 @@ def test_gathered_sentences_equal_those_read_one_by_one(tmp_path):
     wanted = np.array([11, 0, 5, 5, 10, 3])  # across shards, not in order, one twice
     rows = stored.gather(wanted)
     assert rows.tokens.tolist() == [token for row in wanted for token in stored.tokens(row).tolist()]
-    assert rows.flags.tolist() == [flag for row in wanted for flag in stored.keyword_flags(row).tolist()]
+    assert rows.importance.tolist() == [flag for row in wanted for flag in stored.importance(row).tolist()]
     assert rows.lengths.tolist() == stored.lengths[wanted].tolist()
     assert len(stored.gather(np.array([], dtype=np.int64)).tokens) == 0
 
 
 def test_flags_of_the_keyword_flagger_fit(tmp_path):
-    write(tmp_path / "a", flag_keywords=flagger("tfidf", 3, LINES))
+    write(tmp_path / "a", importance=flagger("tfidf", 3, LINES))
     stored = TokenShards(tmp_path / "a")
-    first = stored.tokens(0)[stored.keyword_flags(0).astype(bool)]
+    first = stored.tokens(0)[stored.importance(0).astype(bool)]
     assert set(BPE.decode(first.tolist()).split()) == {"quick", "test", "zebra"}
-    write(tmp_path / "b", flag_keywords=None)
-    assert TokenShards(tmp_path / "b").keyword_flags(0).sum() == 0
+    write(tmp_path / "b", importance=None)
+    assert TokenShards(tmp_path / "b").importance(0).sum() == 0
 
 
 def test_the_corpus_is_streamed(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards_module, "_LINES_AT_A_TIME", 10)
+    monkeypatch.setattr(shards_module, "LINES_AT_A_TIME", 10)
     taken = 0
 
     def endless():
@@ -98,7 +98,7 @@ def test_the_corpus_is_streamed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(shards_module, "_write_shard", stop_after_three)
     with pytest.raises(KeyboardInterrupt):
-        write_shards(tmp_path / "x", endless(), BPE, flag_keywords=None, max_tokens=9, sentences_per_shard=20)
+        write_shards(tmp_path / "x", endless(), BPE, importance=None, max_tokens=9, sentences_per_shard=20)
     assert seen_when_written == [20, 40, 60, 80]
     assert list(tmp_path.iterdir()) == [], "an interrupted run leaves nothing"
 
@@ -121,11 +121,11 @@ def test_somebody_elses_folder_is_not_replaced(tmp_path):
 
 def test_nothing_to_write_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="no sentence"):
-        write_shards(tmp_path / "x", ["", " "], BPE, flag_keywords=None, max_tokens=9)
+        write_shards(tmp_path / "x", ["", " "], BPE, importance=None, max_tokens=9)
     with pytest.raises(ValueError, match="at least 1"):
         write(tmp_path / "x", max_tokens=0)
-    with pytest.raises(ValueError, match="2 flags for 1 words"):
-        write_shards(tmp_path / "x", ["short"], BPE, flag_keywords=lambda lines: [[True, True]], max_tokens=9)
+    with pytest.raises(ValueError, match="2 numbers for 1 words"):
+        write_shards(tmp_path / "x", ["short"], BPE, importance=lambda lines: [[True, True]], max_tokens=9)
 
 
 def test_the_tokenizer_is_checked(tmp_path):
@@ -133,7 +133,7 @@ def test_the_tokenizer_is_checked(tmp_path):
     stored = TokenShards(tmp_path / "x")
     stored.check(BPE)
     with pytest.raises(ValueError, match="another tokenizer"):
-        stored.check(Tokenizer.learn(LINES, TokenizerConfig("bpe", 300, lower_case=True)))
+        stored.check(MarkedTokenizer.learn(LINES, TokenizerConfig("bpe", 300, lower_case=True)))
 
 
 @pytest.mark.parametrize("name", ["tokens-00001.npy", "offsets-00000.npy", "flags-00002.npy", "lengths.npy"])
@@ -180,8 +180,8 @@ def test_shards_reach_another_process_as_a_path(tmp_path):
 
 def test_a_large_vocabulary_is_stored_in_32_bits(tmp_path):
     words = [f"w{number}" for number in range(66_000)]
-    tokenizer = Tokenizer.learn([" ".join(words)], TokenizerConfig("word", 70_000, lower_case=False))
-    write_shards(tmp_path / "x", words[-3:], tokenizer, flag_keywords=None, max_tokens=5)
+    tokenizer = MarkedTokenizer.learn([" ".join(words)], TokenizerConfig("word", 70_000, lower_case=False))
+    write_shards(tmp_path / "x", words[-3:], tokenizer, importance=None, max_tokens=5)
     stored = TokenShards(tmp_path / "x")
     assert [tokenizer.decode(stored.tokens(index)) for index in range(3)] == words[-3:]
     assert stored.tokens(0).dtype == np.uint32

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers
 
-from insnet.text.tokenizer import BOS, EOS, PAD, SEP, SPECIALS, UNK, Tokenizer, TokenizerConfig
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
+from insnet.text.specials import BOS, EOS, PAD, SEP, SPECIALS, UNK
+from insnet.text.tokenizer import load_tokenizer
 from insnet.text.words import MARK, Literal
 
 LINES = [
@@ -20,8 +22,8 @@ LINES = [
     "the day the day the day, well... well!",
 ] * 5
 
-BPE = Tokenizer.learn(LINES, TokenizerConfig("bpe", 400, lower_case=False))
-WORD = Tokenizer.learn(LINES, TokenizerConfig("word", 100, lower_case=False))
+BPE = MarkedTokenizer.learn(LINES, TokenizerConfig("bpe", 400, lower_case=False))
+WORD = MarkedTokenizer.learn(LINES, TokenizerConfig("word", 100, lower_case=False))
 
 
 def expected_text(text):
@@ -67,15 +69,17 @@ def test_the_name_of_a_special_token_in_a_text_is_only_text():
 
 
 def test_lower_casing_happens_in_training_and_encoding():
-    tokenizer = Tokenizer.learn(LINES, TokenizerConfig("word", 100, lower_case=True))
+    tokenizer = MarkedTokenizer.learn(LINES, TokenizerConfig("word", 100, lower_case=True))
     assert tokenizer.decode(tokenizer.encode("THE Day")) == "the day"
     assert not any(tokenizer.piece(token) != tokenizer.piece(token).lower() for token in range(tokenizer.size))
 
 
 def test_word_vocabulary_is_sorted_by_frequency_then_alphabet():
-    tokenizer = Tokenizer.learn(["b b a a c d"], TokenizerConfig("word", 8, lower_case=False))
+    tokenizer = MarkedTokenizer.learn(["b b a a c d"], TokenizerConfig("word", 8, lower_case=False))
     assert [tokenizer.piece(token) for token in range(5, tokenizer.size)] == ["a", "b", "c"]
-    rare_left_out = Tokenizer.learn(["b b a a c d"], TokenizerConfig("word", 99, lower_case=False, minimum_count=2))
+    rare_left_out = MarkedTokenizer.learn(
+        ["b b a a c d"], TokenizerConfig("word", 99, lower_case=False, minimum_count=2)
+    )
     assert rare_left_out.size == 7
 
 
@@ -117,16 +121,16 @@ def test_pieces_are_readable():
 def test_saved_and_loaded_is_the_same(tmp_path):
     for tokenizer in (BPE, WORD):
         tokenizer.save(tmp_path)
-        loaded = Tokenizer.load(tmp_path)
+        loaded = load_tokenizer(tmp_path)
         assert loaded.config == tokenizer.config and loaded.fingerprint == tokenizer.fingerprint
         assert loaded.encode_batch(LINES) == tokenizer.encode_batch(LINES)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["tokenizer.json", "tokenizer_config.json"]
 
 
 def test_different_tokenizers_have_different_fingerprints():
-    lower = Tokenizer.learn(["a b"], TokenizerConfig("word", 9, lower_case=True))
-    cased = Tokenizer.learn(["a b"], TokenizerConfig("word", 9, lower_case=False))
-    other = Tokenizer.learn(["a c"], TokenizerConfig("word", 9, lower_case=False))
+    lower = MarkedTokenizer.learn(["a b"], TokenizerConfig("word", 9, lower_case=True))
+    cased = MarkedTokenizer.learn(["a b"], TokenizerConfig("word", 9, lower_case=False))
+    other = MarkedTokenizer.learn(["a c"], TokenizerConfig("word", 9, lower_case=False))
     assert len({lower.fingerprint, cased.fingerprint, other.fingerprint}) == 3
 
 
@@ -142,7 +146,7 @@ def test_damaged_files_are_refused_in_one_sentence(tmp_path, name, damage):
     else:
         path.write_text(path.read_text()[:-20] if damage == "truncated" else json.dumps({"kind": "word"}))
     with pytest.raises(ValueError, match=name):
-        Tokenizer.load(tmp_path)
+        load_tokenizer(tmp_path)
 
 
 def test_a_vocabulary_of_the_other_kind_or_without_our_specials_is_refused(tmp_path):
@@ -150,18 +154,18 @@ def test_a_vocabulary_of_the_other_kind_or_without_our_specials_is_refused(tmp_p
     settings_file = tmp_path / "tokenizer_config.json"
     settings_file.write_text(settings_file.read_text().replace('"word"', '"bpe"').replace("100", "400"))
     with pytest.raises(ValueError, match="bpe"):
-        Tokenizer.load(tmp_path)
+        load_tokenizer(tmp_path)
     WORD.save(tmp_path)
     foreign = tokenizers.Tokenizer(models.WordLevel({"[PAD]": 0, "a": 1, "<unk>": 2}, unk_token="<unk>"))
     foreign.save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(ValueError, match="special tokens"):
-        Tokenizer.load(tmp_path)
+        load_tokenizer(tmp_path)
 
 
 def test_training_is_the_same_in_every_process():
     script = (
-        "from insnet.text.tokenizer import *; import sys; lines = sys.stdin.read().splitlines();"
-        "print(Tokenizer.learn(lines, TokenizerConfig('bpe', 500, lower_case=False)).fingerprint)"
+        "from insnet.text.marked import *; import sys; lines = sys.stdin.read().splitlines();"
+        "print(MarkedTokenizer.learn(lines, TokenizerConfig('bpe', 500, lower_case=False)).fingerprint)"
     )
     text = "\n".join(
         LINES + ["".join(chr(97 + (i * j) % 26) + " " * (j % 5 == 0) for j in range(60)) for i in range(40)]
@@ -189,7 +193,7 @@ def test_impossible_settings_are_refused(settings, complaint):
 
 def test_an_empty_corpus_is_refused_by_the_word_kind():
     with pytest.raises(ValueError, match="no word"):
-        Tokenizer.learn(["", " "], TokenizerConfig("word", 100, lower_case=False))
+        MarkedTokenizer.learn(["", " "], TokenizerConfig("word", 100, lower_case=False))
 
 
 def facts(tokenizer, surface):
@@ -201,7 +205,7 @@ def word_tokenizer(*words):
     vocabulary = {word: token for token, word in enumerate([*SPECIALS, *words])}
     library = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     library.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return Tokenizer(library, TokenizerConfig("word", 999, lower_case=False))
+    return MarkedTokenizer(library, TokenizerConfig("word", 999, lower_case=False))
 
 
 FREE = {"starts_word", "may_follow_required", "may_precede_required", "generatable"}
@@ -209,7 +213,7 @@ FREE = {"starts_word", "may_follow_required", "may_precede_required", "generatab
 
 def test_lexicon_of_words():
     tokenizer = word_tokenizer("day", ",", "￭,", "(￭", "￭-", "-￭", "￭-￭", "￭.￭", "￭(￭", '￭"￭', "￭")
-    assert facts(tokenizer, "day") == FREE
+    assert facts(tokenizer, "day") == FREE | {"is_word"}
     assert facts(tokenizer, ",") == FREE
     assert facts(tokenizer, "￭,") == FREE | {"joins_left"}
     assert facts(tokenizer, "(￭") == FREE | {"joins_right"}
@@ -233,10 +237,10 @@ def test_lexicon_of_pieces():
     surfaces = {text: byte_pieces(text) for text in ["day", " day", " ￭,", " (￭", "￭", " ￭", ".￭", "-￭", " ", "é"]}
     half = byte_pieces("é")[:1]
     vocabulary = {piece: token for token, piece in enumerate([*SPECIALS, *surfaces.values(), half])}
-    tokenizer = Tokenizer(
+    tokenizer = MarkedTokenizer(
         tokenizers.Tokenizer(models.BPE(vocabulary, [])), TokenizerConfig("bpe", 999, lower_case=False)
     )
-    assert facts(tokenizer, surfaces[" day"]) == FREE
+    assert facts(tokenizer, surfaces[" day"]) == FREE | {"is_word"}
     assert facts(tokenizer, surfaces["day"]) == {"may_precede_required", "generatable"}
     assert facts(tokenizer, surfaces["é"]) == {"may_precede_required", "generatable"}
     assert facts(tokenizer, surfaces[" ￭,"]) == FREE | {"joins_left"}

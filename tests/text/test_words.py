@@ -86,10 +86,53 @@ def test_order_and_multiplicity_of_required_phrases():
     assert not contains_in_order("the day I saw the night", ["day", "day"])
     assert not contains_in_order("b a", ["a", "b"])
     assert not contains_in_order("a b c", ["a b", "b c"])
-    assert not contains_in_order("The day", ["the"])
+    assert not contains_in_order("In The day", ["the"])
     assert contains_in_order("The day", ["the"], ignore_case=True)
     assert contains_in_order("c++ (sic)", ["c++", "(sic)"])
     assert contains_in_order("anything", [])
+
+
+def test_a_required_word_begins_with_a_capital_where_a_sentence_begins():
+    def printed(*parts, capitals=True):
+        return render(
+            [Literal(part[1:], takes_capital=True) if part[0] == "=" else part for part in parts], capitals=capitals
+        )
+
+    assert printed("=castle", "fell", "￭.", "=new york", "￭?", '"￭', "=king", "￭!", '￭"', "(￭", "=queen") == (
+        'Castle fell. New york? "King!" (Queen'
+    )
+    assert printed('"￭', "=castle", "fell") == '"Castle fell'
+    assert printed("=castle", "=castle", capitals=False) == "castle castle"
+    assert printed("-", "=castle", "￭...", "=king", "￭,", "=iPhone", "3", "￭.￭", "=a") == "- castle... king, iPhone 3.a"
+    assert printed("=iPhone", "￭.", "=3d", "￭.", "=ßa", "￭.", "=e.g.", "=king") == "iPhone. 3d. ßa. E.g. king"
+    fixed = [Literal("castle"), "￭.", Literal("king")]
+    assert render(fixed, capitals=True) == "castle. king", "text around blanks is kept to the letter"
+
+
+def test_a_capital_where_a_sentence_begins_is_no_loss():
+    for text in ["The day", '"The day', "So. The day", 'So!" (The day', "So… “The day"]:
+        assert contains_in_order(text, ["the", "day"]), text
+        assert count_found(text, ["the", "day"]) == 2, text
+    for text in ["In The day", "So, The day", "THE day", "The's day", "Thee day"]:
+        assert not contains_in_order(text, ["the"]), text
+    assert contains_in_order("A a a", ["a a", "a"]) and contains_in_order("x A a a", ["a a"])
+    assert contains_in_order("New  york", ["new york"]) and not contains_in_order("New York", ["new york"])
+    assert not contains_in_order("the day", ["The"]) and count_found("The the. The", ["the"] * 4) == 3
+    assert contains_in_order("\u00c9t\u00e9", ["e\u0301t\u00e9"])
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["=new york", "=a", "=\u01f0x", "=j\u030cx", "=e.g.", "=é", "x", "￭.", "￭…", '"￭', '￭"', "￭!", "-"]
+        )
+    )
+)
+@settings(max_examples=300, deadline=None)
+def test_what_is_printed_with_capitals_is_always_found_again(parts):
+    required = [part[1:] for part in parts if part[0] == "="]
+    literals = [Literal(part[1:], takes_capital=True) if part[0] == "=" else part for part in parts]
+    assert contains_in_order(render(literals, capitals=True), required)
 
 
 def test_found_phrases_are_counted_without_order():

@@ -1,5 +1,7 @@
 """Fine-tuning: somebody's own lines, split, learned from, and reported where the vocabulary lacks their words."""
 
+import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,9 +10,9 @@ import torch
 
 import insnet
 from insnet.families.quantize import SCALE_SUFFIX
-from insnet.families.storage import load_model, read_weights
+from insnet.families.storage import load_model, read_generation, read_weights, write_generation
 from insnet.shelf import pack
-from insnet.text.tokenizer import Tokenizer
+from insnet.text.tokenizer import load_tokenizer
 from insnet.training.events import Evaluated, Notice, Started
 from insnet.training.finetune import _updates, finetune
 from insnet.training.metrics import read_metrics
@@ -37,7 +39,7 @@ def test_a_model_is_tuned_to_ones_own_text(model_folder, own_text, tmp_path):
     valid = [line["valid_loss"] for line in read_metrics(tmp_path / "tuned") if "valid_loss" in line]
     assert summary.best_loss == min(valid) < valid[0]
     assert load_model(tmp_path / "tuned", "cpu").config == load_model(model_folder, "cpu").config
-    assert Tokenizer.load(tmp_path / "tuned").fingerprint == Tokenizer.load(model_folder).fingerprint
+    assert load_tokenizer(tmp_path / "tuned").fingerprint == load_tokenizer(model_folder).fingerprint
     words = (tmp_path / "tuned" / ".text" / "train.txt").read_text().split()
     share = f"{words.count('zebra') / len(words):.1%} of the words are unknown"
     assert sum(event.text.startswith(share) for event in told if isinstance(event, Notice)) == 1
@@ -54,10 +56,27 @@ def test_lines_set_aside_are_few_and_never_learned_from(model_folder, own_text, 
 
 def test_it_can_be_resumed_and_refuses_a_folder_that_is_taken(model_folder, own_text, tmp_path):
     options = {"model_folder": model_folder, "output": tmp_path / "tuned", "on_event": lambda event: None}
-    finetune(own_text, updates=2, **options)
-    with pytest.raises(ValueError, match="already holds a run that finished at update 2"):
-        finetune(own_text, updates=4, **options)
-    assert finetune(own_text, updates=4, resume=True, **options).update == 4
+
+    def interrupt(event):
+        if isinstance(event, Evaluated) and event.update == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert finetune(own_text, updates=12, **{**options, "on_event": interrupt}).status == "interrupted"
+    with pytest.raises(ValueError, match="already holds a run that stands at update"):
+        finetune(own_text, updates=12, **options)
+    assert finetune(own_text, updates=12, resume=True, **options).update == 12
+    assert not (tmp_path / "tuned" / "checkpoints").exists()
+    for resume in (False, True):
+        with pytest.raises(ValueError, match="finished at update 12, whose checkpoints are gone: choose another"):
+            finetune(own_text, updates=14, resume=resume, **options)
+
+
+def test_a_tuned_model_writes_as_the_model_does_whatever_its_recipe_said(model_folder, own_text, tmp_path):
+    settings = {"top_k": 7, "temperature": 0.5}
+    write_generation(model_folder, settings)  # chosen after training, so that the recipe does not know
+    assert load_recipe(model_folder / "recipe.toml").generation == {}
+    finetune(own_text, model_folder=model_folder, output=tmp_path / "tuned", updates=1, on_event=lambda event: None)
+    assert read_generation(tmp_path / "tuned") == load_recipe(tmp_path / "tuned" / "recipe.toml").generation == settings
 
 
 def test_one_line_is_too_little(model_folder, tmp_path):

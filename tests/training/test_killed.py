@@ -32,22 +32,23 @@ def start(recipe_path, output):
 @pytest.mark.slow
 def test_a_run_killed_at_random_moments_repeats_the_uninterrupted_one(recipe, recipe_path, tmp_path):
     prepare(recipe, say=lambda text: None)
-    straight = start(recipe_path, tmp_path / "straight")
-    assert straight.wait(120) == 0, straight.stderr.read()
-    dice, killed = random.Random(), 0
-    for _ in range(4):
-        process = start(recipe_path, tmp_path / "killed")
-        wait_for_growth(tmp_path / "killed" / "metrics.jsonl", process)
+    straight, killed = (tmp_path / name / "run" for name in ("straight", "killed"))
+    meanwhile = start(recipe_path, straight)
+    dice, kills = random.Random(), 0
+    for _ in range(3):
+        process = start(recipe_path, killed)
+        wait_for_growth(killed / "metrics.jsonl", process)
         time.sleep(dice.uniform(0, 0.25))
-        killed += process.poll() is None
+        kills += process.poll() is None
         process.kill()
         process.wait()
-    assert killed >= 2, "the run ended before it could be killed"
-    process = start(recipe_path, tmp_path / "killed")
-    assert process.wait(120) == 0, process.stderr.read()
-    assert read_metrics(tmp_path / "killed") == read_metrics(tmp_path / "straight")
+    assert kills >= 2, "the run ended before it could be killed"
+    process = start(recipe_path, killed)
+    for each in (process, meanwhile):
+        assert each.wait(120) == 0, each.stderr.read()
+    assert read_metrics(killed) == read_metrics(straight)
     for name in ("model.safetensors", "config.json", "README.md", "tokenizer.json", "recipe.toml"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+        assert (killed / name).read_bytes() == (straight / name).read_bytes()
 
 
 def wait_for_growth(path, process):

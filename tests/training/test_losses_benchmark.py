@@ -1,10 +1,10 @@
-"""`insnet benchmark losses` measures what the training loop measured, and what rounding changes."""
+"""`python -m benchmarks.losses` measures what the training loop measured, and what rounding changes."""
 
 import math
 
 import pytest
 
-from insnet.benchmarks.losses import measure
+from benchmarks.losses import measure
 from insnet.families.storage import load_model, save_model
 from insnet.training.metrics import read_metrics
 from insnet.training.prepare import prepare

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from insnet.text.marked import MarkedTokenizer
 from insnet.text.shards import TokenShards
-from insnet.text.tokenizer import Tokenizer
 from insnet.training import prepare as module
 from insnet.training.prepare import load_prepared, prepare
 
@@ -27,7 +27,7 @@ def test_what_is_prepared_is_the_corpus(recipe, tmp_path):
 def test_a_second_time_nothing_is_done_and_it_says_so(recipe, monkeypatch):
     first, _ = prepared_lines(recipe)
     monkeypatch.setattr(module, "write_shards", None)
-    monkeypatch.setattr(Tokenizer, "learn", None)
+    monkeypatch.setattr(MarkedTokenizer, "learn", None)
     second, told = prepared_lines(recipe)
     assert all("unchanged" in line for line in told) and len(told) == 3
     assert second.fingerprint == first.fingerprint
@@ -56,7 +56,7 @@ def test_what_a_setting_touches_is_done_again(recipe, change, redone):
 
 def test_a_tokenizer_that_was_given_stays_as_long_as_it_is_what_the_recipe_describes(recipe):
     """A recipe that starts from nothing must not spoil the text for those that start from a model."""
-    given = Tokenizer.learn(["one two three four five"], recipe.tokenizer)
+    given = MarkedTokenizer.learn(["one two three four five"], recipe.tokenizer)
     prepared_lines(recipe)
     first, told = prepared_lines(recipe, tokenizer=given)
     assert "unchanged" not in " ".join(told)
@@ -123,12 +123,12 @@ def test_many_lines_are_flagged_by_several_processes_alike(recipe, monkeypatch):
     data = replace(recipe.data, keyword_method="yake")
     alone, _ = prepared_lines(replace(recipe, data=data))
     monkeypatch.setattr(module, "_LINES_WORTH_A_POOL", 5)
-    monkeypatch.setattr(module, "_LINES_A_JOB", 3)
+    monkeypatch.setattr(module, "_LINES_PER_JOB", 3)
     monkeypatch.setattr(module, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(module.os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
     pooled_data = replace(data, prepared=data.prepared + "2")
     pooled, _ = prepared_lines(replace(recipe, data=pooled_data))
-    flags = [[shards.keyword_flags(row).tolist() for row in range(50)] for shards in (alone.train, pooled.train)]
+    flags = [[shards.importance(row).tolist() for row in range(50)] for shards in (alone.train, pooled.train)]
     assert flags[0] == flags[1] and any(map(any, flags[0]))
 
 

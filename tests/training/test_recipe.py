@@ -52,7 +52,6 @@ def test_overrides_change_single_values(recipe_path):
         ("model.width=wide", "model.width is 'wide'"),
         ("given.none=3", "not a share"),
         ("train.epochs=-1", "expected 0 or more"),
-        ("train.average=1.0", "average is 1.0; expected 0 or more, and less than 1"),
         ("train.label_smoothing=-0.1", "label_smoothing is -0.1; expected 0 or more, and less than 1"),
         ("train.length_shares=5", "train.length_shares is 5; expected a list"),
         ("train.length_shares=[0, 0]", "length_shares is [0.0, 0.0]; expected shares of 0 or more, not all 0"),
@@ -102,13 +101,13 @@ def test_what_changes_the_model_changes_the_fingerprint(recipe_path):
         "model.layers=2",
         "given.none=0.2",
         "data.max_tokens=19",
-        "train.average=0.9",
+        "train.label_smoothing=0.1",
     ):
         assert load_recipe(recipe_path, [setting]).fingerprint() != base
     layered = load_recipe(recipe_path, ["objective.tau=[3, inf, -inf]"])
     assert layered.fingerprint() != base and layered.objective.tau == (3.0, math.inf, -math.inf)
     free = ("train.updates=99", "train.epochs=3", "train.log_every=1", "train.patience=1", "data.folder=elsewhere")
-    for setting in (*free, "objective.tau=[-inf]", "train.average=0", "train.length_shares=[]"):
+    for setting in (*free, "objective.tau=[-inf]", "train.length_shares=[]"):
         assert load_recipe(recipe_path, [setting]).fingerprint() == base
 
 

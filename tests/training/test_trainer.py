@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ import torch
 from insnet.families import FAMILIES
 from insnet.families.losses import LossTerm
 from insnet.families.storage import load_model
-from insnet.text.tokenizer import Tokenizer
+from insnet.text.tokenizer import load_tokenizer
 from insnet.training.checkpoint import newest_checkpoint
 from insnet.training.events import Ended, Evaluated, Notice, Saved, Started, Updated, console, text_of_event
 from insnet.training.metrics import read_metrics
@@ -60,11 +61,11 @@ def test_every_family_learns_and_leaves_a_model_folder(recipe_path, tmp_path, fa
     assert summary.tokens == lines[-1]["tokens"] > 0
     shares = [learning_rate_share(update, warmup=3, total=60) for update in range(60)]
     assert [line["learning_rate"] for line in lines] == [0.02 * share for share in shares]
-    model, tokenizer = load_model(tmp_path / "run", "cpu"), Tokenizer.load(tmp_path / "run")
+    model, tokenizer = load_model(tmp_path / "run", "cpu"), load_tokenizer(tmp_path / "run")
     assert model.config.vocabulary_size == tokenizer.size
     assert json.loads((tmp_path / "run" / "generation_config.json").read_text()) == {"top_k": 3}
     assert load_recipe(tmp_path / "run" / "recipe.toml").to_toml() == recipe.to_toml()
-    assert f"{summary.best_loss:.4f}" in (tmp_path / "run" / "README.md").read_text()
+    assert f"| valid_loss | {summary.best_loss:.4g} |" in (tmp_path / "run" / "README.md").read_text()
 
 
 def test_training_stops_early_when_the_valid_loss_no_longer_falls_and_the_best_model_is_kept(recipe, tmp_path):
@@ -117,10 +118,16 @@ def test_layers_are_learned_from_a_sequential_model_and_the_same_after_an_interr
     assert figures <= set(validated(tmp_path / "straight")[-1])
 
 
-def test_a_finished_run_can_be_prolonged(recipe, tmp_path):
-    run(recipe, tmp_path / "run")
+def test_a_finished_run_can_be_prolonged_if_its_optimizer_was_kept(recipe, tmp_path):
+    run(with_train(recipe, keep_optimizer=True), tmp_path / "run")
     summary = run(with_train(recipe, updates=15), tmp_path / "run", resume=True)
     assert summary.status == "finished"
+    [checkpoint] = (tmp_path / "run" / "checkpoints").iterdir()
+    assert {path.name for path in checkpoint.iterdir()} == {"model.safetensors", "state.json"}
+    with pytest.raises(ValueError, match=r"kept no optimizer state .* needs train\.keep_optimizer = true"):
+        run(with_train(recipe, updates=20), tmp_path / "run", resume=True)
+    again = run(with_train(recipe, updates=15), tmp_path / "run", resume=True)
+    assert (again.status, again.update) == ("finished", 15)
     assert [line["update"] for line in learned(tmp_path / "run")] == list(range(1, 16))
 
 
@@ -162,7 +169,7 @@ def test_a_folder_that_is_taken_is_refused(recipe, tmp_path):
 
 
 def test_two_processes_cannot_train_in_one_folder(recipe, tmp_path):
-    run(recipe, tmp_path / "run")
+    run(with_train(recipe, keep_optimizer=True), tmp_path / "run")
     longer = with_train(recipe, updates=15)
     with RunFolder(tmp_path / "run").locked():
         before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
@@ -182,12 +189,12 @@ def test_changed_text_is_refused_on_resuming(recipe, tmp_path):
 
 def test_another_number_of_batches_an_update_is_refused_on_resuming(recipe, tmp_path):
     run(recipe, tmp_path / "run")
-    with pytest.raises(ValueError, match="saw 1 batches an update"):
+    with pytest.raises(ValueError, match="saw 1 batches per update"):
         run(with_train(recipe, updates=20, accumulate=2), tmp_path / "run", resume=True)
 
 
 def test_a_damaged_newest_checkpoint_is_not_passed_over_silently(recipe, tmp_path):
-    run(recipe, tmp_path / "run")
+    run(with_train(recipe, keep_optimizer=True), tmp_path / "run")
     newest = newest_checkpoint(tmp_path / "run" / "checkpoints")
     (newest / "model.safetensors").write_bytes(b"half")
     with pytest.raises(ValueError, match="step-00000012 is damaged"):
@@ -267,6 +274,9 @@ def test_what_happens_is_told_in_order_and_in_plain_lines(recipe, tmp_path, caps
     printed = capsys.readouterr().err.splitlines()
     assert printed == [text for event in told if (text := text_of_event(event)) is not None]
     assert printed[-1].startswith("finished after 12 updates")
+    line = r"update 4/12  loss \d+\.\d{3}  [\d,]+ insertions/s  0:\d\d:\d\d left"
+    [told] = [text for text in printed if text.startswith("update 4/")]
+    assert re.fullmatch(line, told)
 
 
 def test_a_terminal_gets_a_bar(recipe, tmp_path):

@@ -11,14 +11,16 @@ from typing import Any
 import torch
 
 from insnet.benchmarks.rivals import untrained
-from insnet.benchmarks.timing import Timing, place, time_in_turns
+from insnet.benchmarks.timing import Timing, time_in_turns
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
+from insnet.decoding.decide import Decider
 from insnet.decoding.loop import decode
+from insnet.devices import find_device
 from insnet.families.generator import Generator, Prompt
 from insnet.insertion.canvas import INSERTED, Canvas, apply
-from insnet.insertion.constraints import Constraints, Lexicon
-from insnet.text.tokenizer import BOS, EOS, SPECIALS
+from insnet.insertion.constraints import Lexicon, Limits
+from insnet.text.specials import BOS, EOS, SPECIALS
 
 _MANY_WORDS = 1 << 30
 
@@ -40,7 +42,7 @@ class DecodeSpeedConfig:
     slot_layers: int = 0
     """How many of InsNet's blocks are not for encoding tokens, but for slots that look at the canvas."""
     heads: int = 8
-    """Attention heads a block."""
+    """Attention heads per block."""
     vocabulary: int = 16_384
     """Tokens in the vocabulary."""
     device: str = "auto"
@@ -62,14 +64,14 @@ class DecodeSpeedConfig:
 
 def measure(config: DecodeSpeedConfig) -> tuple[dict[str, float], dict[str, Any]]:
     """The headline (reencode_over_cached_n64, ...) and the detail behind it."""
-    device = place(config.device)
+    device = find_device(config.device)
     bench = Bench(config, device)
     rows = []
     for batch in config.batch_sizes:
         for length in config.lengths:
             timings = bench.compare(length, batch, reencodes=batch <= config.reencode_up_to)
             rows.append({"n": length, "batch": batch, **_described(timings, length * batch)})
-    settings = {**asdict(config), "device": device.type, "generation": asdict(bench.chooser.config)}
+    settings = {**asdict(config), "device": device.type, "generation": bench.decide.chooser.config.flat()}
     return _headline(rows), {"settings": settings, "threads": torch.get_num_threads(), "runs": rows}
 
 
@@ -102,27 +104,29 @@ class Bench:
         self.config, self.device = config, device
         self.insnet = untrained("insnet", config).eval().to(device)
         self.autoregressive = untrained("autoregressive", config).eval().to(device)
-        self.chooser = Chooser(GenerationConfig(stopping="sampled"), _plain_lexicon(config.vocabulary).to(device))
+        lexicon = _plain_lexicon(config.vocabulary).to(device)
+        self.decide = Decider(Chooser(GenerationConfig.of(stopping="sampled"), lexicon))
 
     def compare(self, length: int, batch: int, *, reencodes: bool) -> dict[str, Timing]:
         """Texts of `length` tokens: InsNet with its cache and, if wanted, without; left to right with its cache."""
         prompt = empty_prompt(batch, length, self.config.seed, self.device)
         rivals: dict[str, Callable[[], object]] = {
-            "cached": lambda: write_cached(self.insnet, prompt, self.chooser),
-            "autoregressive": lambda: write_cached(self.autoregressive, prompt, self.chooser),
+            "cached": lambda: write_cached(self.insnet, prompt, self.decide),
+            "autoregressive": lambda: write_cached(self.autoregressive, prompt, self.decide),
         }
         if reencodes:
-            rivals["reencoded"] = lambda: write_reencoded(self.insnet, prompt, self.chooser)
+            rivals["reencoded"] = lambda: write_reencoded(self.insnet, prompt, self.decide)
         return time_in_turns(rivals, rounds=self.config.rounds, warmup=self.config.warmup, device=self.device)
 
 
-def write_cached(model: Generator, prompt: Prompt, chooser: Chooser) -> int:
+def write_cached(model: Generator, prompt: Prompt, decide: Decider) -> int:
     """Tokens written by the decode loop that all of the product uses."""
-    return sum(int(step.edits.puts().sum()) for step in decode(model, prompt, chooser))
+    puts = [step.edits.puts().sum() for step in decode(model, prompt, decide)]
+    return int(torch.stack(puts).sum())  # asked once, at the end: the loop itself must not wait for it
 
 
 @torch.no_grad()
-def write_reencoded(model: Generator, prompt: Prompt, chooser: Chooser) -> int:
+def write_reencoded(model: Generator, prompt: Prompt, decide: Decider) -> int:
     """Tokens written by the slow obvious twin: after every insertion the whole canvas is encoded anew.
 
     Its canvas is only as large as it must be, which a cache has to reserve in advance: the twin is given every
@@ -131,12 +135,13 @@ def write_reencoded(model: Generator, prompt: Prompt, chooser: Chooser) -> int:
     canvas, step, written = prompt.canvas, 0, 0
     while True:
         length = int(canvas.length.max())
-        state = model.start(replace(prompt, canvas=_trimmed(canvas, length + 1)))
+        state = model.start(replace(prompt, canvas=_trimmed(canvas, length + 1), longest=length))
         counter = torch.full_like(state.step, step)
-        edits = model.propose(replace(state, step=counter, inserted=counter), chooser)
+        state = replace(state, step=counter, inserted=counter)
+        edits = decide(model.offer(state), state)
         if bool(edits.finished.all()):
             return written
-        canvas = apply(canvas, edits)
+        canvas, _ = apply(canvas, edits)
         step, written = step + 1, written + int(edits.puts().sum())
 
 
@@ -152,7 +157,7 @@ def empty_prompt(rows: int, insertions: int, seed: int, device: torch.device) ->
         canvas=Canvas(
             tokens, torch.full_like(tokens, INSERTED), torch.zeros_like(tokens, dtype=torch.bool), every_row(2)
         ),
-        constraints=Constraints(
+        limits=Limits(
             min_words=every_row(0),
             max_words=every_row(_MANY_WORDS),
             max_tokens=every_row(insertions),
@@ -161,8 +166,11 @@ def empty_prompt(rows: int, insertions: int, seed: int, device: torch.device) ->
             word_correction=every_row(0),
             forbidden=torch.zeros(rows, 0, 1, dtype=torch.int64, device=device),
             fills_blanks=every_row(0).bool(),
+            has_blanks=False,
         ),
         seeds=seed + torch.arange(rows, device=device),
+        longest=2,
+        order=every_row(0),
     )
 
 
@@ -177,7 +185,7 @@ def _plain_lexicon(vocabulary: int) -> Lexicon:
     yes, no = torch.ones(vocabulary, dtype=torch.bool), torch.zeros(vocabulary, dtype=torch.bool)
     generatable = yes.clone()
     generatable[: len(SPECIALS)] = False
-    return Lexicon(yes, no, no, yes, yes, generatable)
+    return Lexicon(yes, no, no, yes, yes, generatable, yes)
 
 
 def _described(timings: dict[str, Timing], tokens: int) -> dict[str, float]:

@@ -50,15 +50,6 @@ def peak_memory(run: Callable[[], object], device: torch.device) -> int | None:
     return torch.cuda.max_memory_allocated(device) - before
 
 
-def place(device: str) -> torch.device:
-    """The device that a name stands for; `auto` is a GPU if there is one."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device is 'cuda', but this machine has no usable GPU; use cpu or auto")
-    return torch.device(device)
-
-
 def _seconds(run: Callable[[], object], device: torch.device) -> float:
     _wait(device)
     start = time.perf_counter()

@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from insnet.benchmarks.rivals import untrained
-from insnet.benchmarks.timing import peak_memory, place, time_in_turns
+from insnet.benchmarks.timing import peak_memory, time_in_turns
+from insnet.devices import find_device
 from insnet.families.generator import Generator
 from insnet.families.insnet import InsNet
 from insnet.families.insnet_config import InsNetObjective
 from insnet.families.losses import FamilyObjective, LossContext, learned_nats
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS
+from insnet.text.specials import SPECIALS
 
 RIVALS = ("insnet", "autoregressive")
 
@@ -74,7 +75,7 @@ class TrainSpeedConfig:
 
 def measure(config: TrainSpeedConfig) -> tuple[dict[str, float], dict[str, Any]]:
     """The headline (ratio_n32, ...; with tau, layered_over_sequential_n32, ..., train_step_ratio) and the detail."""
-    device = place(config.device)
+    device = find_device(config.device)
     of_length = _measure_layers if config.tau else _measure_families
     rows = [of_length(config, length, device) for length in config.lengths]
     settings = {
@@ -132,7 +133,7 @@ def _measure_layers(config: TrainSpeedConfig, length: int, device: torch.device)
 def _finding_layers(
     model: Generator, batch: TokenBatch, config: TrainSpeedConfig, device: torch.device, objective: InsNetObjective
 ) -> Callable[[], Tensor]:
-    """Tells how many layers a batch has in all."""
+    """Counts how many layers a batch has in all."""
     assert isinstance(model, InsNet)
     dtype = _dtype(config, device)
 

@@ -10,16 +10,10 @@ import typer
 from insnet.cli.benchmark import app as benchmark
 from insnet.cli.evaluate import evaluate
 from insnet.cli.generate import generate, infill
-from insnet.cli.insertion_order import insertion_order
-from insnet.cli.learning_curve import learning_curve
-from insnet.cli.losses import losses
 from insnet.cli.models import models
-from insnet.cli.paper_tables import ablation, baseline, dinic, judge, quality
-from insnet.cli.parallel import parallel_speed, spectrum
 from insnet.cli.score import score
-from insnet.cli.settings import settings
-from insnet.cli.stopping import stopping
 from insnet.cli.train import finetune, prepare, train
+from insnet.threads import set_threads
 
 _EXTRA_OF_PACKAGE = {
     "accelerate": "train",
@@ -28,6 +22,8 @@ _EXTRA_OF_PACKAGE = {
     "transformers": "hf",
     "yake": "keywords",
 }
+
+_COMPUTES_AT_ONCE = ("generate", "infill", "score", "evaluate")  # training has its own processes and devices
 
 app = typer.Typer(
     help="Insertion-based text generation: keywords in, a sentence that holds every one of them out.",
@@ -43,18 +39,6 @@ app.command()(prepare)
 app.command()(train)
 app.command()(finetune)
 app.command()(evaluate)
-benchmark.command()(ablation)
-benchmark.command()(baseline)
-benchmark.command()(dinic)
-benchmark.command()(insertion_order)
-benchmark.command()(judge)
-benchmark.command()(learning_curve)
-benchmark.command()(losses)
-benchmark.command()(parallel_speed)
-benchmark.command()(quality)
-benchmark.command()(settings)
-benchmark.command()(spectrum)
-benchmark.command()(stopping)
 app.add_typer(benchmark, name="benchmark")
 app.command()(models)
 
@@ -72,26 +56,34 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def insnet(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
     """Insertion-based text generation: keywords in, a sentence that holds every one of them out."""
+    if context.invoked_subcommand in _COMPUTES_AT_ONCE:
+        set_threads()
 
 
 def main() -> NoReturn:
-    """Runs the command line and leaves with its exit code; a user's mistake is told in one line."""
+    """Runs `insnet`."""
+    run(app, "insnet")
+
+
+def run(program: typer.Typer, name: str) -> NoReturn:
+    """Runs a command line and leaves with its exit code; a user's mistake is reported in one line."""
     try:
-        code = _run()
+        code = _run(program, name)
         sys.stdout.flush()
     except BrokenPipeError:
         code = _leave_quietly()
     sys.exit(code)
 
 
-def _run() -> int | str | None:
+def _run(program: typer.Typer, name: str) -> int | str | None:
     try:
-        app(prog_name="insnet")
+        program(prog_name=name)
     except SystemExit as end:
         return end.code
     except KeyboardInterrupt:

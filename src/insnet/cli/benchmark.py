@@ -1,4 +1,4 @@
-"""`insnet benchmark`: measurements that end in one JSON line."""
+"""`insnet benchmark`: how fast models of a size train and decode; each ends in one JSON line."""
 
 import sys
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import typer
 
 from insnet.cli import options, terminal
 
-app = typer.Typer(help="Measure speed and behaviour; each ends in one JSON line.", no_args_is_help=True)
+app = typer.Typer(help="Measure how fast models train and decode; each ends in one JSON line.", no_args_is_help=True)
 
 WidthOption = Annotated[int, typer.Option(min=2, help="Size of a token's vector.")]
 LayersOption = Annotated[int, typer.Option(min=1, help="Transformer blocks.")]
@@ -117,11 +117,11 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def tolerances(text: str) -> tuple[float, ...]:
-    """Numbers with commas, infinite ones too; none for an empty text."""
+    """Numbers with commas, which may be infinite; none for an empty text."""
     try:
         return tuple(float(number) for number in text.split(",")) if text else ()
     except ValueError:
-        raise typer.BadParameter(f"cannot read {text!r}; expected tolerances with commas, as in -inf,0.3") from None
+        raise typer.BadParameter(f"cannot read {text!r}; expected numbers with commas, as in 0.3,0.5") from None
 
 
 def report(
@@ -132,15 +132,16 @@ def report(
     detail: dict[str, Any],
     *,
     outputs: Sequence[str] | None = None,
+    command: Sequence[str] = (),
 ) -> None:
     """Prints a measurement as one JSON line, and writes its results file if one is asked for; texts that were scored
-    are `outputs`."""
+    are `outputs`. Left out, `command` is this one."""
     if output is not None:
         from insnet.evaluation.results import write_result
 
         path = write_result(
             output,
-            command=["insnet", *sys.argv[1:]],
+            command=command or ["insnet", *sys.argv[1:]],
             headline=headline,
             seeds=[seeds] if isinstance(seeds, int) else seeds,
             data=data,

@@ -1,9 +1,10 @@
-"""The decoding options of all commands that write texts: the fields of insnet.decoding.config, with their docstrings."""
+"""The decoding options of all commands that write texts: the settings of insnet.decoding.config, with their docs."""
 
 import ast
 import dataclasses
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any
@@ -21,11 +22,12 @@ _KIND_OF: dict[str, Any] = {
 
 def docs_of_fields(table: type) -> dict[str, str]:
     """The docstring under each field of a dataclass."""
-    body = ast.parse(inspect.getsource(table)).body[0].body  # type: ignore[attr-defined]
+    definition = ast.parse(inspect.getsource(table)).body[0]
+    assert isinstance(definition, ast.ClassDef)
     return {
-        field.target.id: inspect.cleandoc(doc.value.value)
-        for field, doc in zip(body, body[1:], strict=False)
-        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr)
+        str(getattr(field.target, "id", "")): inspect.cleandoc(str(doc.value.value))
+        for field, doc in itertools.pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from insnet.cli import options, terminal
+from insnet.cli.benchmark import numbers
 from insnet.cli.decoding_options import as_settings, takes_decoding_options
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ def evaluate(
     insnet evaluate tour --data data/tour --split test
     """
     settings = {**as_settings({"mode": mode, "length": options.parse_length(length)}), **decoding}
-    all_seeds = [seed] if seeds is None else _parse_seeds(seeds)
-    from insnet.evaluate import decoding_settings, evaluate_task, read_task
+    all_seeds = [seed] if seeds is None else list(numbers(seeds))
     from insnet.evaluation.report import write_figures, write_report
+    from insnet.evaluation.task import decoding_settings, evaluate_task, read_task
     from insnet.shelf import load
 
     task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
@@ -76,13 +77,6 @@ def evaluate(
     if result is not None:
         command, used = ["insnet", *sys.argv[1:]], decoding_settings(writer, **settings)
         terminal.note(f"written: {write_figures(result, reports, outputs[0], command=command, settings=used)}")
-
-
-def _parse_seeds(text: str) -> list[int]:
-    try:
-        return [int(seed) for seed in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"cannot read the seeds {text!r}; expected numbers with commas, as in 0,1,2") from None
 
 
 def _print(reports: "Sequence[Report]") -> None:

@@ -31,7 +31,11 @@ def generate(
     mode: options.ModeOption = None,
     input_file: Annotated[
         Path | None,
-        typer.Option("--input", metavar="FILE", help="One keyword list a line, parted by tabs or else by spaces."),
+        typer.Option(
+            "--input",
+            metavar="FILE",
+            help="One keyword list per line, parted by tabs or else by spaces; a blank line stays blank.",
+        ),
     ] = None,
     output_file: Annotated[
         Path | None,
@@ -77,7 +81,7 @@ def generate(
 
 @takes_decoding_options
 def infill(
-    text: Annotated[str, typer.Argument(help='Text with blanks: "The ___ sat on ___ ."')],
+    text: Annotated[str, typer.Argument(help="Text with blanks, written ___, each for a word or more.")],
     watch: options.WatchOption = False,
     samples: options.SamplesOption = 1,
     seed: options.SeedOption = None,
@@ -94,7 +98,7 @@ def infill(
 ) -> None:
     """Fill the blanks (___) of a text and keep all else word for word.
 
-    insnet infill "The ___ sat on ___ ." -n 5
+    insnet infill "The river flows through ___ into the ___ Sea." -n 5
     """
     if trace and not as_json:
         raise typer.BadParameter("--trace is part of the JSON output: add --json")

@@ -61,7 +61,7 @@ def write_file(job: FileJob, model_name: str | None, device: str, *, overwrite: 
     else:
         settings = _provenance(job, find(model_name), keyword_lists)
         _write_to_file(job, job.output_file, model, keyword_lists, settings, seed, overwrite=overwrite)
-        refused = _count_refused(job.output_file, job)
+        refused = _count_refused(job.output_file, job, keyword_lists)
     if refused:
         raise ValueError(f"{refused} of {len(keyword_lists)} lines could not be taken{_where_to_look(job)}")
 
@@ -105,7 +105,8 @@ def _write(
     with progress_bar("generating", total=len(keyword_lists), done=done) as bar:
         for start in range(done, len(keyword_lists), job.batch_size):
             chunk = keyword_lists[start : start + job.batch_size]
-            outcomes = list(_outcomes(model, chunk, job, seed))
+            written = _outcomes(model, [keywords for keywords in chunk if keywords], job, seed)
+            outcomes = [next(written) if keywords else [_blank(seed)] * job.samples for keywords in chunk]
             for number, outcome in enumerate(outcomes, start=start + 1):
                 if isinstance(outcome, Refusal):
                     refused += 1
@@ -119,6 +120,8 @@ def _outcomes(
     model: Model, keyword_lists: Sequence[list[str]], job: FileJob, seed: int
 ) -> Iterator[list[Result] | Refusal]:
     """For each list its texts, or why it was refused; one bad list spoils no other."""
+    if not keyword_lists:
+        return
     options = {**job.settings, "seed": seed, "batch_size": job.batch_size, "accept": job.refused}
     try:
         if job.refused is not None:
@@ -134,6 +137,11 @@ def _outcomes(
         middle = len(keyword_lists) // 2
         yield from _outcomes(model, keyword_lists[:middle], job, seed)
         yield from _outcomes(model, keyword_lists[middle:], job, seed)
+
+
+def _blank(seed: int) -> Result:
+    """What a blank line becomes: nothing."""
+    return Result([], "", tokens=0, steps=0, log_prob=0.0, finished=True, seed=seed, replay=list)
 
 
 def _lines(outcome: list[Result] | Refusal, job: FileJob) -> list[str]:
@@ -164,11 +172,12 @@ def _provenance(job: FileJob, folder: Path, keyword_lists: Sequence[list[str]]) 
     }
 
 
-def _count_refused(path: Path, job: FileJob) -> int:
-    """Lines of the input that could not be taken, those of earlier runs included."""
+def _count_refused(path: Path, job: FileJob, keyword_lists: Sequence[list[str]]) -> int:
+    """Lines of the input that could not be taken, those of earlier runs included; a blank line is none."""
     with path.open(encoding="utf-8", newline="\n") as file:
         marks = ["error" in json.loads(line) if job.writes_json else line == "\n" for line in file]
-    return sum(marks[:: job.samples])
+    pairs = zip(marks[:: job.samples], keyword_lists, strict=True)
+    return sum(is_marked and bool(keywords) for is_marked, keywords in pairs)
 
 
 def _where_to_look(job: FileJob) -> str:

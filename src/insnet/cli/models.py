@@ -8,7 +8,7 @@ MOST_TELLING = ("bleu4", "coverage", "length_ratio", "judge_ppl")
 
 
 def models(as_json: options.JsonOption = False) -> None:
-    """List the installed models, with size, data, licence and some scores; --json and their cards tell all."""
+    """List the installed models, with size, data, licence and some scores; --json and their cards have all."""
     from insnet.shelf import models as installed
 
     cards = installed()

@@ -32,7 +32,7 @@ ModelOption = Annotated[
     ),
 ]
 DeviceOption = Annotated[Device, typer.Option(help="Where to run; auto takes a GPU if there is one.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout; all else on stderr.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object per line on stdout; all else on stderr.")]
 SeedOption = Annotated[
     int | None, typer.Option(help="The same seed gives the same output; left out, a new one each time.")
 ]
@@ -41,13 +41,13 @@ TraceOption = Annotated[bool, typer.Option("--trace", help="With JSON: every ste
 WatchOption = Annotated[bool, typer.Option("--watch", help="See the sentence grow, step by step.")]
 BatchSizeOption = Annotated[int, typer.Option(min=1, help="Texts written at a time.")]
 ModeOption = Annotated[
-    Mode | None, typer.Option(help="One insertion a step, or several; left out, as the model's settings say.")
+    Mode | None, typer.Option(help="One insertion per step, or several; left out, as the model's settings say.")
 ]
 BanOption = Annotated[list[str] | None, typer.Option("--ban", metavar="WORD", help="A word or phrase not to write.")]
 RejectOption = Annotated[
     Path | None,
     typer.Option(
-        "--reject", metavar="FILE", help="Words, one a line, * for any letters: a text that holds one is drawn anew."
+        "--reject", metavar="FILE", help="Words, one per line, * for any letters: a text that holds one is drawn anew."
     ),
 ]
 LengthOption = Annotated[

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def score(
     text: Annotated[str | None, typer.Argument(help="A finished sentence.")] = None,
-    input_file: Annotated[Path | None, typer.Option("--input", metavar="FILE", help="One text a line.")] = None,
+    input_file: Annotated[Path | None, typer.Option("--input", metavar="FILE", help="One text per line.")] = None,
     orders: Annotated[int, typer.Option(min=1, help="Insertion orders to average over; more are more exact.")] = 16,
     seed: Annotated[int, typer.Option(help="Which orders are drawn.")] = 0,
     as_json: options.JsonOption = False,

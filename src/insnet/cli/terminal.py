@@ -50,15 +50,15 @@ def with_keywords(text: str, keywords: Sequence[str]) -> "Text":
     """The text with its required words in a style of their own, each where it first comes after the one before."""
     from rich.text import Text
 
-    from insnet.text.words import whole_word_pattern
+    from insnet.text.words import find_phrase
 
     styled, end = Text(text), 0
     for keyword in keywords:
-        found = whole_word_pattern(keyword).search(text, end)
-        if found is None:  # a family that promises nothing may leave a keyword out
+        span = next(find_phrase(text, keyword, end), None)
+        if span is None:  # a family that promises nothing may leave a keyword out
             continue
-        styled.stylize("bold cyan", *found.span())
-        end = found.end()
+        styled.stylize("bold cyan", *span)
+        end = span[1]
     return styled
 
 

@@ -38,7 +38,7 @@ def prepare(
     insnet prepare recipes/tour.toml
     """
     from insnet.shelf import find
-    from insnet.text.tokenizer import Tokenizer
+    from insnet.text.tokenizer import load_tokenizer
     from insnet.training.prepare import prepare as run
     from insnet.training.recipe import load_recipe
 
@@ -46,7 +46,7 @@ def prepare(
     tokenizer = None
     if start_from is not None:
         is_prepared = (Path(start_from) / "prepared.json").is_file()
-        tokenizer = Tokenizer.load(start_from if is_prepared else find(start_from))
+        tokenizer = load_tokenizer(start_from if is_prepared else find(start_from))
     prepared = run(wanted, tokenizer=tokenizer, say=terminal.note if as_json else print)
     if as_json:
         splits = {
@@ -89,7 +89,7 @@ def train(
 
 
 def finetune(
-    text_file: Annotated[Path, typer.Argument(metavar="FILE", help="Your sentences, one a line.")],
+    text_file: Annotated[Path, typer.Argument(metavar="FILE", help="Your sentences, one per line.")],
     output: Annotated[Path, typer.Option("--output", metavar="DIR", help="The folder of the new model.")],
     model: options.ModelOption = None,
     epochs: Annotated[
@@ -117,7 +117,7 @@ def finetune(
     from insnet.shelf import find
 
     if not text_file.is_file():
-        raise ValueError(f"{text_file} does not exist; expected a text file with one sentence a line")
+        raise ValueError(f"{text_file} does not exist; expected a text file with one sentence per line")
     folder = find(model)
     from insnet.training.finetune import finetune as run
 

@@ -22,7 +22,7 @@ _COLOURS = ("yellow", "magenta", "green", "red", "blue", "bright_black")  # cyan
 
 
 def watch(steps: Iterable[dict[str, Any]], keywords: Sequence[str]) -> None:
-    """Shows trace entries as they come: in place on a terminal, elsewhere one line a step."""
+    """Shows trace entries as they come: in place on a terminal, elsewhere one line per step."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -63,9 +63,10 @@ class View:
         return cls(text, 0, (0,) * len(_PART.findall(text)))
 
     def grown(self, text: str) -> "View":
-        """The text after one more step; what was not in the previous one is new."""
+        """The text after one more step; what was not in the previous one is new, but for its capital."""
         step_of_part: list[int] = []
-        matcher = SequenceMatcher(None, _PART.findall(self.text), _PART.findall(text), autojunk=False)
+        before, after = ([part.lower() for part in _PART.findall(each)] for each in (self.text, text))
+        matcher = SequenceMatcher(None, before, after, autojunk=False)
         for kind, first, last, new_first, new_last in matcher.get_opcodes():
             is_old = kind == "equal"
             step_of_part += self.step_of_part[first:last] if is_old else [self.step + 1] * (new_last - new_first)
@@ -89,11 +90,6 @@ class View:
             elif step > 0 and size[step] > 1:
                 styled.stylize(_COLOURS[step % len(_COLOURS)], start, end)
         return styled
-
-
-def with_newest(text: str, previous: str, keywords: Sequence[str]) -> "Text":
-    """The text with its required words styled, and what was not in the previous text highlighted."""
-    return View.of(previous).grown(text).styled(keywords, shows_newest=True)
 
 
 def _numbered(number: int, text: "Text") -> "Text":

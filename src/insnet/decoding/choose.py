@@ -16,7 +16,7 @@ from insnet.decoding.rounds import Room, settle, slots_of_round
 from insnet.decoding.truncation import draw, keep_min_p, keep_top_mass, likeliest
 from insnet.families.generator import State
 from insnet.families.offers import ChosenSlots
-from insnet.insertion.canvas import INSERTED, NOTHING
+from insnet.insertion.canvas import INSERTED, NOTHING, Canvas
 from insnet.insertion.constraints import (
     FREE,
     Lexicon,
@@ -26,9 +26,8 @@ from insnet.insertion.constraints import (
     neighbours_of_slot,
     repeated_sequences,
 )
-from insnet.randomness import uniform, uniforms
+from insnet.randomness import Purpose, uniform, uniforms
 
-_STOP_NOISE, _SLOT_NOISE, _TOKEN_NOISE = 201, 202, 203
 _LIKELIER_THAN_NOT = math.log(0.5)
 
 
@@ -39,8 +38,8 @@ class Ending:
     ends: Tensor
     is_cut: Tensor
     """Only the limit on tokens ends the row."""
-    is_asked: Tensor
-    """The model's probability of ending, or of going on, was heeded; elsewhere a bound decided."""
+    is_forced: Tensor
+    """A bound decided that the row ends, or that it goes on: the model's probability of it does not count."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Chooser:
     lexicon: Lexicon
 
     def ending(self, state: State, log_stop: Tensor) -> Ending:
-        """What the stopping rule, asked with the log-probability (B,) of stopping, and the bounds say."""
+        """What the stopping rule, by the log-probability (B,) of stopping, and the bounds say."""
         limits = state.limits
         wants = self._wants_to_stop(state, log_stop)
         over = wants | (state.step >= self.config.rounds.rounds) if self.config.rounds.rounds else wants
@@ -61,7 +60,7 @@ class Chooser:
             may = may & ~empty_blanks(state.canvas, limits).any(dim=1)
         ends = (over & may) | (words >= limits.max_words)
         is_full = state.inserted >= limits.max_tokens
-        return Ending(ends | is_full, is_full & ~ends, is_asked=(ends | is_full) == wants)
+        return Ending(ends | is_full, is_full > ends, is_forced=(ends | is_full) != wants)
 
     def _wants_to_stop(self, state: State, log_stop: Tensor) -> Tensor:
         """True (B,) near the planned number of insertions, at the first place that is good to stop at; where there is
@@ -70,12 +69,12 @@ class Chooser:
         is_good_place = log_stop > _LIKELIER_THAN_NOT
         near = (state.inserted >= wanted + slack) | ((state.inserted >= wanted - slack) & is_good_place)
         if self.config.length.stopping == "sampled":
-            is_good_place = uniform(_STOP_NOISE, state.seeds, state.step) < log_stop.double().exp()
+            is_good_place = uniform(Purpose.STOP, state.seeds, state.step) < log_stop.double().exp()
         return torch.where(wanted == FREE, is_good_place, near)
 
     def noise(self, state: State) -> Tensor:
         """What a step of one insertion draws from (2, B): its slot, and its token."""
-        return uniforms((_SLOT_NOISE, _TOKEN_NOISE), state.seeds, state.step)
+        return uniforms((Purpose.SLOT, Purpose.TOKEN), state.seeds, state.step)
 
     def blanks_first(self, state: State, log_probs: Tensor) -> Tensor:
         """The log-probabilities (B, S) of slots that may be filled now: while there are blanks without a word, these
@@ -107,55 +106,51 @@ class Chooser:
         return draw(slots.masked_fill(~kept, -math.inf), noise[0])[:, None]
 
     def tokens(self, state: State, chosen: ChosenSlots, log_probs: Tensor, noise: Tensor | None) -> Tensor:
-        """The tokens (N,) to put into the chosen slots, from log-probabilities (N, V), or (N, V + 1) if the last may be
-        chosen, too; NOTHING where none may go there. Drawn at `noise` (2, B), or if there is none, at each slot's own.
-        """
-        row, slot = chosen.row, chosen.flat()
-        neighbours, origins = neighbours_of_slot(state.canvas, row, slot)  # (N, 2) each
-        refused = self._refused(state, row, slot, origins, log_probs.shape[1])
-        if log_probs.shape[1] > self.lexicon.size and self.config.length.stopping == "threshold":
-            refused = refused | self._by_threshold(log_probs[:, -1:], refused)
+        """The tokens (N,) to put into the chosen slots, from log-probabilities (N, V), or (N, V + 1) if these may stay
+        empty; NOTHING where none may go there. Drawn at `noise` (2, B), or if there is none, at each slot's own."""
+        slot, row = chosen.flat(), chosen.row
+        canvas = state.canvas if chosen.is_one_per_row else state.canvas.select(row)
+        neighbours, origins = neighbours_of_slot(canvas, slot)  # (N, 2) each
+        is_blank = empty_blanks(state.canvas, state.limits)[row, slot] if state.limits.has_blanks else None
+        refused = self._refused(origins, is_blank)
+        if state.limits.forbidden.shape[1]:
+            refused = refused | self._completes_banned(canvas, slot, state.limits.forbidden[row])
+        if log_probs.shape[1] > refused.shape[1]:
+            refused = self._refused_with_nothing(refused, is_blank, log_probs[:, -1:])
         log_probs = log_probs.masked_fill(refused, -math.inf)
-        log_probs = self._without_repetitions(state, row, slot, neighbours, log_probs)
+        log_probs = self._without_repetitions(canvas, slot, neighbours, log_probs, state.longest)
         log_probs = self._tempered(state, row, log_probs)
         log_probs, choices = likeliest(log_probs, self.config.sampling.top_k)  # (N, K) each
         sampling = self.config.sampling
         log_probs = keep_min_p(keep_top_mass(log_probs, sampling.top_p), sampling.min_p)
-        own = noise[1] if noise is not None else uniform(_TOKEN_NOISE, state.seeds[row], state.step[row], slot)
+        own = noise[1] if noise is not None else uniform(Purpose.TOKEN, state.seeds[row], state.step[row], slot)
         index = draw(log_probs, own)
         token = choices.gather(1, index[:, None])[:, 0]
         return token.where(log_probs.amax(dim=1) > -math.inf, NOTHING)
 
-    def _refused(self, state: State, row: Tensor, slot: Tensor, origins: Tensor, choices: int) -> Tensor:
-        """True (N, choices) for what may not go into a slot: it would spoil a required word, complete something
-        banned, or leave a blank without a word.
+    def _refused(self, origins: Tensor, is_blank: Tensor | None) -> Tensor:
+        """True (N, V) for what may not go into a slot between tokens of these origins (N, 2): it would spoil a required
+        word or, in a blank (N,), begin no word.
 
         By induction no piece ever glues itself to a required word: behind one only word-initial pieces may go, so what
         stands behind it is always word-initial, whatever else is inserted later.
         """
-        limits, is_required = state.limits, (origins != INSERTED).long()
-        left, right = is_required[:, 0], is_required[:, 1]
-        is_blank = torch.zeros_like(left)
-        if limits.has_blanks:
-            is_blank = empty_blanks(state.canvas, limits)[row, slot].long()
-        refused = self.lexicon.refused[is_blank, left, right]  # (N, V)
-        if limits.forbidden.shape[1]:
-            refused = refused | self._completes_banned(state, row, slot)
-        more = choices - refused.shape[1]  # nothing may go anywhere but into a blank
-        return torch.cat([refused, is_blank[:, None].bool().expand(-1, more)], dim=1) if more else refused
+        left, right = (origins != INSERTED).long().unbind(1)
+        return self.lexicon.refused[0 if is_blank is None else is_blank.long(), left, right]
 
-    def _by_threshold(self, log_nothing: Tensor, refused: Tensor) -> Tensor:
-        """True (N, V + 1) for all tokens where a slot is likelier to stay empty than not, given its log-probability
-        (N, 1), and for staying empty elsewhere; the first only where that is not refused (N, V + 1)."""
-        stays_empty = (log_nothing > _LIKELIER_THAN_NOT) & ~refused[:, -1:]
-        is_nothing = torch.arange(refused.shape[1], device=refused.device) >= self.lexicon.size
-        return stays_empty != is_nothing
+    def _refused_with_nothing(self, refused: Tensor, is_blank: Tensor | None, log_nothing: Tensor) -> Tensor:
+        """True (N, V + 1): the same with staying empty, whose log-probability is (N, 1), behind the tokens. A blank
+        cannot stay empty, and by threshold a slot does if that is likelier than not."""
+        never = torch.zeros_like(refused[:, :1]) if is_blank is None else is_blank[:, None]
+        if self.config.length.stopping != "threshold":
+            return torch.cat([refused, never], dim=1)
+        stays_empty = (log_nothing > _LIKELIER_THAN_NOT) & ~never
+        return torch.cat([refused | stays_empty, ~stays_empty], dim=1)
 
-    def _completes_banned(self, state: State, row: Tensor, slot: Tensor) -> Tensor:
+    def _completes_banned(self, canvas: Canvas, slot: Tensor, forbidden: Tensor) -> Tensor:
         """True (N, V) for tokens that would complete something banned, whatever its case."""
         same = self.lexicon.same_letters
-        folded = self.lexicon.folded(state.canvas)
-        banned = completing_tokens(folded, row, slot, state.limits.forbidden, self.lexicon.size)
+        banned = completing_tokens(self.lexicon.folded(canvas), slot, forbidden, self.lexicon.size)
         return banned[:, same] if len(same) else banned
 
     def _tempered(self, state: State, row: Tensor, log_probs: Tensor) -> Tensor:
@@ -170,17 +165,17 @@ class Chooser:
         return log_probs / torch.where(is_known, final + (first - final) * missing, first)[row, None]
 
     def _without_repetitions(
-        self, state: State, row: Tensor, slot: Tensor, neighbours: Tensor, log_probs: Tensor
+        self, canvas: Canvas, slot: Tensor, neighbours: Tensor, log_probs: Tensor, longest: int
     ) -> Tensor:
         """Log-probabilities (N, V) with repetitions ruled out, unless nothing else is left."""
-        canvas, bounds = state.canvas, self.config.bounds
+        bounds = self.config.bounds
         if bounds.repetition_penalty > 1:
             each = torch.full_like(canvas.tokens, -math.log(bounds.repetition_penalty), dtype=log_probs.dtype)
-            log_probs = log_probs.scatter_add(1, canvas.tokens[row], each[row])
+            log_probs = log_probs.scatter_add(1, canvas.tokens, each)
         if not bounds.no_repeat_ngram:
             return log_probs
-        sequences = repeated_sequences(canvas, bounds.no_repeat_ngram, state.longest)
-        repeats = completing_tokens(canvas, row, slot, sequences, log_probs.shape[1]).scatter_(1, neighbours, True)
+        sequences = repeated_sequences(canvas, bounds.no_repeat_ngram, longest)
+        repeats = completing_tokens(canvas, slot, sequences, log_probs.shape[1]).scatter_(1, neighbours, True)
         others = log_probs.masked_fill(repeats, -math.inf)
         return torch.where(others.amax(dim=1, keepdim=True) > -math.inf, others, log_probs)
 

@@ -70,8 +70,8 @@ class Length:
     stopping: str = "rehearsed"
     """How the end is found. `rehearsed`: after as many insertions as some untruncated rehearsals made; `counted`: after
     as many as the model's count head says before the first (for models that have one); `threshold`: when stopping is
-    likelier than going on; `sampled`: by a draw. In a family whose slots say for themselves whether anything goes there,
-    each of them by these rules: `threshold` asks them first, else nothing is drawn like a token."""
+    likelier than going on; `sampled`: by a draw. Where slots say for themselves whether anything goes there, `threshold`
+    leaves those empty that are likelier to be than not; else nothing is drawn like a token."""
     rehearsals: int = 8
     """Untruncated samples behind a rehearsed length, which all candidates of a text share."""
     count_quantile: float = 0.5
@@ -106,7 +106,7 @@ class Rounds:
     parallel_mass: float = 0.7
     """In parallel mode: fill the likeliest slots that hold this share."""
     rounds: int = 0
-    """Steps after which a text ends (InsNet-uniform: 7); one of known length fills its part in each. 0 sets no limit."""
+    """Steps after which a text ends (InsNet-uniform: 7), each doing its part of a known length; 0 sets no limit."""
 
     def __post_init__(self) -> None:
         _check_kinds(self)

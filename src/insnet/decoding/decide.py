@@ -33,24 +33,26 @@ class Decider:
 
 def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edits:
     """Whether the rows end, which slots are filled, and with what."""
-    is_open = state.canvas.open_slots()[:, : offer.slots.shape[1]]
+    is_open = (offer.slots > -math.inf) & ~state.canvas.closed_after[:, : offer.slots.shape[1]]
     slots, log_stop, log_go = of_open_slots(offer, is_open)
     drafting = Drafting(offer, state, chooser, chooser.blanks_first(state, slots), chooser.noise(state))
     draft = drafting.first()
-    ending = chooser.ending(state, draft.log_stop(is_open) if log_stop is None else log_stop)
+    ending = chooser.ending(state, draft.log_stop(state) if log_stop is None else log_stop)
     if log_stop is None:
-        draft = drafting.with_a_token(draft, ~ending.ends & draft.is_last(is_open))
+        draft = drafting.with_a_token(draft, ~ending.ends & draft.is_last(state))
     draft = drafting.together(draft)
-    finished = ending.ends | (draft.token == NOTHING).all(dim=1) | ~is_open.any(dim=1)
-    token = draft.token.masked_fill(finished[:, None], NOTHING)
-    asked = torch.zeros_like(draft.log_prob[:, 0])
-    if log_stop is not None and log_go is not None:
-        asked = torch.where(finished, log_stop, log_go).masked_fill(~ending.is_asked, 0.0)
+    is_nothing = draft.token == NOTHING
+    finished = ending.ends | is_nothing.all(dim=1) | ~is_open.any(dim=1)
+    is_nothing = is_nothing | finished[:, None]
+    if log_stop is None or log_go is None:
+        of_ending = torch.zeros_like(draft.log_prob[:, 0])
+    else:
+        of_ending = torch.where(finished, log_stop, log_go).masked_fill(ending.is_forced, 0.0)
     return Edits(
-        slot=draft.slot.clamp_min(0),
-        token=token,
-        log_prob=draft.log_prob.masked_fill(token == NOTHING, 0.0),
-        stop_log_prob=asked,
+        slot=draft.slot,
+        token=draft.token.masked_fill(is_nothing, NOTHING),
+        log_prob=draft.log_prob.masked_fill(is_nothing, 0.0),
+        stop_log_prob=of_ending,
         finished=finished,
         cut=ending.is_cut,
     ).left_to_right()
@@ -59,9 +61,10 @@ def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edit
 def of_open_slots(offer: Insertions, is_open: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Log-probabilities of open slots (B, S), of stopping and of going on (B,): the mass of closed slots counts as
     stopping."""
-    among_open = offer.slots.masked_fill(~is_open, -math.inf)
+    is_closed = ~is_open
+    among_open = offer.slots.masked_fill(is_closed, -math.inf)
     log_open = among_open.logsumexp(dim=1)
-    slots = (among_open - log_open[:, None]).masked_fill(~is_open, -math.inf)  # a row may have none
+    slots = (among_open - log_open[:, None]).masked_fill(is_closed, -math.inf)  # a row may have none
     if offer.stop is None or offer.go is None:
         return slots, None, None
     log_closed = offer.slots.masked_fill(is_open, -math.inf).logsumexp(dim=1)
@@ -72,27 +75,31 @@ def of_open_slots(offer: Insertions, is_open: Tensor) -> tuple[Tensor, Tensor | 
 class Draft:
     """A token for each slot that is looked at, before it is known which of them go in."""
 
+    chosen: ChosenSlots
+    """The slots."""
     slot: Tensor
-    """(B, E), NOTHING where a row looks at fewer."""
+    """(B, E) the same, 0 where a row looks at fewer."""
     token: Tensor
-    """(B, E), NOTHING or CLOSE where none is to go in."""
+    """(B, E), NOTHING or CLOSE where none is to go in, and NOTHING where there is no slot."""
     slot_log_prob: Tensor
     """(B, E) of the slot alone."""
     log_prob: Tensor
     """(B, E) of slot and token."""
 
-    def is_last(self, is_open: Tensor) -> Tensor:
-        """True (B,) where no open slot (B, S) takes a token any more."""
+    def is_last(self, state: State) -> Tensor:
+        """True (B,) where nothing goes anywhere any more: every slot says nothing, or the last open ones close."""
         closings = (self.token == CLOSE).sum(dim=1)
-        return (self.token < 0).all(dim=1) & ((closings == 0) | (closings == is_open.sum(dim=1)))
+        return (self.token < 0).all(dim=1) & ((closings == 0) | (closings == state.canvas.open_slots().sum(dim=1)))
 
-    def log_stop(self, is_open: Tensor) -> Tensor:
+    def log_stop(self, state: State) -> Tensor:
         """How likely (B,) a text ends whose slots say for themselves whether anything goes there: 0 or -inf."""
-        return torch.zeros_like(self.log_prob[:, 0]).masked_fill(~self.is_last(is_open), -math.inf)
+        return torch.zeros_like(self.log_prob[:, 0]).masked_fill(~self.is_last(state), -math.inf)
 
     def only(self, column: Tensor) -> "Draft":
         """One column (B, 1) of each row."""
-        return Draft(*(each.gather(1, column) for each in (self.slot, self.token, self.slot_log_prob, self.log_prob)))
+        slot = self.slot.gather(1, column)
+        others = (each.gather(1, column) for each in (self.token, self.slot_log_prob, self.log_prob))
+        return Draft(ChosenSlots.of(slot), slot, *others)
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,8 @@ class Drafting:
         there and, if one of them is to be filled, where slot and token are one choice."""
         if self._looks_at_all:
             index = torch.arange(self.slots.shape[1], device=self.slots.device)
-            chosen = ChosenSlots.of(torch.where(self.slots > -math.inf, index, NOTHING))
+            every = index.expand_as(self.slots)  # a single slot stands for itself; if it is closed, its row ends anyway
+            chosen = ChosenSlots.of(every if len(index) == 1 else every.where(self.slots > -math.inf, NOTHING))
         else:
             chosen = ChosenSlots.of(self.chooser.slots(self.state, self.slots, self.noise))
         return self._filled(chosen, may_be_empty=self.offer.empty is not None)
@@ -122,7 +130,7 @@ class Drafting:
         is written yet. Asks the device whether there are any."""
         if not bool(needs_token.any()):
             return draft
-        other = self._filled(ChosenSlots.of(draft.slot), may_be_empty=False)
+        other = self._filled(draft.chosen, may_be_empty=False)
         is_kept = torch.arange(other.token.shape[1], device=other.token.device) == self._surest(other)
         return replace(
             draft,
@@ -132,10 +140,10 @@ class Drafting:
 
     def together(self, draft: Draft) -> Draft:
         """What goes in in one step: one of the drafted tokens, or as many as get along."""
-        if draft.slot.shape[1] == 1:
+        if draft.chosen.is_one_per_row:
             return draft
         if self.chooser.config.is_parallel:
-            return replace(draft, token=self.chooser.settle(self.state, draft.slot, draft.token, draft.log_prob))
+            return replace(draft, token=self.chooser.settle(self.state, draft.chosen.slot, draft.token, draft.log_prob))
         return draft.only(self._surest(draft))
 
     @property
@@ -156,5 +164,6 @@ class Drafting:
         log_prob = log_probs.gather(1, token.clamp_min(0)[:, None])[:, 0]
         if self.offer.empty is not None:
             token = token.masked_fill(token == words, self.offer.empty)
-        own = self.slots.gather(1, chosen.slot.clamp_min(0))
-        return Draft(chosen.slot, chosen.spread(token, NOTHING), own, own + chosen.spread(log_prob, 0.0))
+        slot = chosen.slot if chosen.is_one_per_row else chosen.slot.clamp_min(0)
+        own = self.slots.gather(1, slot)
+        return Draft(chosen, slot, chosen.spread(token, NOTHING), own, own + chosen.spread(log_prob, 0.0))

@@ -11,9 +11,8 @@ import torch
 from insnet.decoding.config import Bounds, GenerationConfig
 from insnet.decoding.request import Request
 from insnet.decoding.write import Written
-from insnet.randomness import mix, uniform
+from insnet.randomness import Purpose, mix, uniform
 
-_PERMUTATION_NOISE, _SAMPLE_NOISE, _ATTEMPT_NOISE, _CANDIDATE_NOISE = 401, 402, 404, 405
 _ORDERS_TRIED = 8  # keyword orders tried when any order will do
 _TOKENS_PER_WORD = 4  # room for a text of an asked length, whose words may be in pieces
 _LARGEST_SEED = 2**63 - 1
@@ -71,7 +70,7 @@ class Job:
     def sample_seed(self, number: int) -> int:
         """The seed of a sample; the first is the call's own, so that one sample equals a call without samples, and each
         can be given as `seed` again."""
-        return _derived(self.seed, _SAMPLE_NOISE, number)
+        return _derived(self.seed, Purpose.SAMPLE, number)
 
     def drafts(self, request: Request, seed: int) -> list[list[tuple[Request, int]]]:
         """What to write for one text, of which the best is kept: the candidates of every order of the required words,
@@ -104,12 +103,12 @@ class Job:
     @staticmethod
     def candidate_seed(seed: int, number: int) -> int:
         """The seed of a candidate; the first is the text's own, so that one candidate equals a call without them."""
-        return _derived(seed, _CANDIDATE_NOISE, number)
+        return _derived(seed, Purpose.CANDIDATE, number)
 
     @staticmethod
     def attempt_seed(seed: int, attempt: int) -> int:
         """The seed of an attempt; the first is the text's own, so that a filter changes only what it refuses."""
-        return _derived(seed, _ATTEMPT_NOISE, attempt)
+        return _derived(seed, Purpose.ATTEMPT, attempt)
 
 
 def _checked_seed(seed: int | None) -> int:
@@ -121,7 +120,7 @@ def _checked_seed(seed: int | None) -> int:
     return seed
 
 
-def _derived(seed: int, purpose: int, number: int) -> int:
+def _derived(seed: int, purpose: Purpose, number: int) -> int:
     """The seed itself for number 0, else one that follows from it; never negative."""
     return seed if number == 0 else int(mix(purpose, seed, number)) & _LARGEST_SEED
 
@@ -149,7 +148,7 @@ def _orders(request: Request, seed: int) -> list[Request]:
         orders = list(itertools.permutations(required))
     else:
         keys = [
-            uniform(_PERMUTATION_NOISE, seed, number, torch.arange(len(required))) for number in range(_ORDERS_TRIED)
+            uniform(Purpose.PERMUTATION, seed, number, torch.arange(len(required))) for number in range(_ORDERS_TRIED)
         ]
         orders = [required, *(tuple(required[place] for place in key.argsort().tolist()) for key in keys[1:])]
     return [replace(request, required=order) for order in dict.fromkeys(orders)]

@@ -8,9 +8,8 @@ from torch import Tensor
 from insnet.decoding.config import GenerationConfig
 from insnet.families.generator import Generator, State
 from insnet.insertion.constraints import FREE, Lexicon, Limits, count_words
-from insnet.randomness import uniform
+from insnet.randomness import Purpose, uniform
 
-_COUNT_NOISE = 302
 _SLACK = 0.25
 """How far, as a share of a planned length, a text may end before or after it where the model finds a good place to, so
 that it does not break off."""
@@ -32,14 +31,18 @@ def planned(family: Generator, state: State, config: GenerationConfig, lexicon: 
     if counts is None:
         raise ValueError("stopping is 'counted', but this model has no count head; use rehearsed, threshold or sampled")
     log_probs = _within_bounds(counts, state, lexicon)
-    noise = uniform(_COUNT_NOISE, state.seeds)
+    noise = uniform(Purpose.COUNT, state.seeds)
     quantile = config.length_quantile + config.length.count_spread * (2 * noise - 1)
     if config.length.stopping == "sampled":
         quantile = noise
     is_below = log_probs.double().exp().cumsum(dim=1) < quantile[:, None]
     count = is_below.sum(dim=1).clamp_max(log_probs.shape[1] - 1)
-    known = state.limits.insertions
-    return replace(state, limits=with_length(state.limits, torch.where(known == FREE, count, known)))
+    known, own = state.limits, with_length(state.limits, count)
+    is_free = known.insertions == FREE
+    insertions = torch.where(is_free, own.insertions, known.insertions)
+    return replace(
+        state, limits=replace(known, insertions=insertions, slack=torch.where(is_free, own.slack, known.slack))
+    )
 
 
 def _within_bounds(log_probs: Tensor, state: State, lexicon: Lexicon) -> Tensor:

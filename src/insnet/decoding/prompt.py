@@ -14,8 +14,9 @@ from insnet.decoding.request import Request
 from insnet.families.generator import Prompt, map_tensors
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.constraints import ABSENT, FREE, Lexicon, Limits
+from insnet.text.specials import Specials
 from insnet.text.spellings import spellings
-from insnet.text.tokenizer import BOS, EOS, UNK, Tokenizer
+from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import Literal, whole_word_pattern
 
 MAX_GIVEN_TOKENS = 1024  # required text beyond this is refused: attention over it would not be what anyone meant
@@ -32,7 +33,7 @@ def prompt_of_requests(
     room = max(own + request.bounds.max_tokens for own, request in zip(given, requests, strict=True))
     closed = [_closed(request, tokens) for request, tokens in zip(requests, pieces, strict=True)]
     canvas = Canvas(
-        tokens=_padded([[BOS, *_flat(tokens), EOS] for tokens in pieces], room, 0),
+        tokens=_padded([_framed(_flat(tokens), tokenizer.specials) for tokens in pieces], room, 0),
         origin=_padded([_origins(tokens) for tokens in pieces], room, INSERTED),
         closed_after=_padded(closed, room, 0).bool(),
         length=torch.tensor(given),
@@ -44,7 +45,7 @@ def prompt_of_requests(
     return moved
 
 
-def prompt_of_texts(prompt: Prompt, texts: Sequence[Sequence[tuple[int, int]]]) -> Prompt:
+def prompt_of_texts(prompt: Prompt, texts: Sequence[Sequence[tuple[int, int]]], specials: Specials) -> Prompt:
     """A prompt with texts that grew from it, (token, origin) pairs in reading order, in place of what was given; its
     closed slots stay closed."""
     given, lengths = prompt.canvas, prompt.canvas.length.tolist()
@@ -52,7 +53,7 @@ def prompt_of_texts(prompt: Prompt, texts: Sequence[Sequence[tuple[int, int]]]) 
     for text, flags, length in zip(texts, given.closed_after.tolist(), lengths, strict=True):
         own = iter(flags[1 : length - 1])
         closed.append([int(flags[0]), *(int(origin != INSERTED and next(own)) for _, origin in text), 0])
-    rows = [[BOS, *(token for token, _ in text), EOS] for text in texts]
+    rows = [_framed([token for token, _ in text], specials) for text in texts]
     origins = [[INSERTED, *(origin for _, origin in text), INSERTED] for text in texts]
     canvas = Canvas(
         tokens=_padded(rows, given.capacity, 0).to(given.tokens.device),
@@ -94,7 +95,7 @@ def _check(request: Request, tokens: int) -> None:
         raise ValueError(f"{blanks} blanks cannot be filled with max_tokens {bounds.max_tokens}; raise it")
     if bounds.min_words - words > bounds.max_tokens:
         raise ValueError(
-            f"{bounds.min_words} words cannot be reached with max_tokens {bounds.max_tokens}: each makes one word at most"
+            f"{bounds.min_words} words cannot be reached with max_tokens {bounds.max_tokens}: a token makes one at most"
         )
     for banned in request.banned:
         if whole_word_pattern(banned, ignore_case=True).search(" ".join(request.phrases())):
@@ -106,7 +107,12 @@ def _encoded(literal: Literal, tokenizer: Tokenizer) -> list[int]:
     text = "a" * literal.joins_left + literal.text + "a" * literal.joins_right
     groups = tokenizer.words(tokenizer.encode(text))
     groups = groups[literal.joins_left : len(groups) - literal.joins_right]
-    return [token for group in groups for token in group] or [UNK]
+    unknown = tokenizer.specials.pad if tokenizer.specials.unk is None else tokenizer.specials.unk
+    return [token for group in groups for token in group] or [unknown]
+
+
+def _framed(tokens: Sequence[int], specials: Specials) -> list[int]:
+    return [specials.bos, *tokens, specials.eos]
 
 
 def _flat(tokens: Sequence[Sequence[int]]) -> list[int]:

@@ -10,9 +10,7 @@ from insnet.decoding.choose import Chooser
 from insnet.decoding.decide import Decider
 from insnet.decoding.loop import decode
 from insnet.families.generator import Generator, Prompt, map_tensors
-from insnet.randomness import mix
-
-_REHEARSAL_NOISE = 301
+from insnet.randomness import Purpose, mix
 
 
 def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Tensor:
@@ -21,7 +19,7 @@ def rehearsed(family: Generator, prompt: Prompt, chooser: Chooser) -> Tensor:
     rows = len(prompt.seeds)
     repeated: Prompt = map_tensors(prompt, lambda tensor: tensor.repeat_interleave(times, dim=0))
     number = torch.arange(times, device=prompt.seeds.device).repeat(rows)  # row r's rehearsals stand together
-    repeated = replace(repeated, seeds=mix(_REHEARSAL_NOISE, repeated.seeds, number))
+    repeated = replace(repeated, seeds=mix(Purpose.REHEARSAL, repeated.seeds, number))
     inserted = torch.zeros(rows * times, dtype=torch.int64, device=prompt.seeds.device)
     for step in decode(family, repeated, Decider(Chooser(chooser.config.untruncated(), chooser.lexicon))):
         inserted[step.row] += step.edits.puts().sum(dim=1)

@@ -65,7 +65,9 @@ def required_words(keywords: Sequence[str]) -> tuple[Literal, ...]:
         raise ValueError(
             f"keywords came as one string {keywords!r}; expected a list of words, like {keywords.split()!r}"
         )
-    return tuple(Literal(_clean(keyword, number)) for number, keyword in enumerate(keywords, start=1))
+    return tuple(
+        Literal(_clean(keyword, number), takes_capital=True) for number, keyword in enumerate(keywords, start=1)
+    )
 
 
 def blanks(text: str) -> Request:

@@ -13,11 +13,10 @@ from insnet.decoding.config import GenerationConfig
 from insnet.decoding.trace import log_prob_of_steps
 from insnet.decoding.write import Scribe, Written, seed_of_request
 from insnet.insertion.canvas import INSERTED
-from insnet.randomness import mix
+from insnet.randomness import Purpose, mix
 from insnet.text.batching import TokenBatch
 from insnet.text.words import count_found
 
-_ORDER_NOISE = 601
 _MOST_NUMBERS = 1 << 25  # a chunk may need at a time: 128 MiB in float32
 _NUMBERS_PER_PAIR = 40  # of tokens: attention of some heads over all offsets, and all slots of all steps
 _LONGEST_RUN = 4  # words of the runs that texts are compared by, as in BLEU-4
@@ -141,7 +140,7 @@ def likelihoods(scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], 
     if scribe.family.traits.likelihood == "exact":
         return [_log_prob_a_step(written) for written in texts]  # one insertion a step, and the end
     rows = [
-        Given.of(written, int(mix(_ORDER_NOISE, seed_of_request(written.request, seed), number)))
+        Given.of(written, int(mix(Purpose.CANDIDATE_ORDER, seed_of_request(written.request, seed), number)))
         for written, seed in zip(texts, seeds, strict=True)
         for number in range(orders)
     ]

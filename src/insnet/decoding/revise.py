@@ -16,18 +16,16 @@ from torch import Tensor
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.decide import Decider
 from insnet.decoding.job import Job
-from insnet.decoding.lengths import with_length
 from insnet.decoding.prompt import prompt_of_texts
 from insnet.decoding.rerank import Given, likelihoods, token_log_probs
-from insnet.decoding.trace import Replay
+from insnet.decoding.trace import TraceStep
 from insnet.decoding.write import Scribe, Written, seed_of_request
 from insnet.families.generator import Generator, State
 from insnet.families.offers import Offer
 from insnet.insertion.canvas import INSERTED, NOTHING, Edits
 from insnet.insertion.constraints import ABSENT, Lexicon
-from insnet.randomness import mix
+from insnet.randomness import Purpose, mix
 
-_REVISION_NOISE = 701
 _READINGS = 4  # of a text to judge its words, each without every fourth of them
 
 Tokens = list[tuple[int, int]]
@@ -48,7 +46,7 @@ def _one_round(
     scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], number: int, job: Job
 ) -> Sequence[Written]:
     own_seeds = [
-        int(mix(_REVISION_NOISE, seed_of_request(text.request, seed), number))
+        int(mix(Purpose.REVISION, seed_of_request(text.request, seed), number))
         for text, seed in zip(texts, seeds, strict=True)
     ]
     removed = _least_likely(scribe, texts, job.config)
@@ -62,7 +60,7 @@ def _one_round(
     better = {
         row: text
         for row, text, before, after in zip(rows, new, scores[: len(old)], scores[len(old) :], strict=True)
-        if after > before and job.accepts(text)
+        if after > before and job.accepts(text) and text.finished >= texts[row].finished
     }
     return [better.get(row, text) for row, text in enumerate(texts)]
 
@@ -212,17 +210,21 @@ def _rewritten(
 ) -> list[Written]:
     """The texts without the tokens at some places, and as many written anew."""
     prompt = scribe.prompt([text.request for text in texts], seeds, config)
-    prompt = prompt_of_texts(prompt, [text.end().tokens for text in texts])
-    limits = with_length(prompt.limits, prompt.limits.insertions.new_tensor([len(places) for places in gone]))
-    inserted = limits.max_tokens.new_tensor([text.inserted for text in texts])
-    # What is removed counts as -1 insertion each, so the text is complete again at 0.
-    limits = replace(limits, insertions=torch.zeros_like(inserted), max_tokens=limits.max_tokens - inserted)
+    prompt = prompt_of_texts(prompt, [text.end().tokens for text in texts], scribe.tokenizer.specials)
+    inserted = prompt.limits.max_tokens.new_tensor([text.inserted for text in texts])
+    none = torch.zeros_like(inserted)  # what is removed counts as -1 insertion each: the text is complete again at 0
+    limits = replace(prompt.limits, insertions=none, slack=none, max_tokens=prompt.limits.max_tokens - inserted)
     flags = torch.zeros_like(prompt.canvas.closed_after)
     for row, places in enumerate(gone):
         flags[row, [place + 1 for place in places]] = True  # <bos> stands first
     decide = Rewriting(flags, scribe.decider(config))
     new = scribe.carry_out(replace(prompt, limits=limits), [text.request for text in texts], decide)
     return [
-        replace(again, steps=(*text.steps[:-1], *again.steps), start=text.start)
+        replace(again, steps=(*text.steps[:-1], *again.steps[:-1], _end_of(text, again)), start=text.start)
         for text, again in zip(texts, new, strict=True)
     ]
+
+
+def _end_of(text: Written, again: Written) -> TraceStep:
+    """The last step of a text that was written anew: one that was cut off stays so."""
+    return replace(again.steps[-1], is_cut=again.steps[-1].is_cut or text.steps[-1].is_cut)

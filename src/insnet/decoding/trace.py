@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from insnet.decoding.loop import Step
 from insnet.insertion.canvas import INSERTED
+from insnet.text.marks import unpaired_marks
 from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import Literal
 
@@ -93,6 +94,18 @@ def steps_of(step: Step) -> Iterator[TraceStep | None]:
         puts = tuple(entry for entry in zip(slots, tokens, log_probs, strict=True) if entry[1] >= 0)
         places = tuple(place - 1 for place, flag in enumerate(gone or ()) if flag)  # <bos> is no place of the text
         yield TraceStep(puts, stop, is_last, places, bool(is_cut)) if is_active else None
+
+
+def removal_of_marks(end: Replay, tokenizer: Tokenizer) -> TraceStep | None:
+    """The step that takes inserted quotation marks and brackets without a partner out of a text; None if there are
+    none. It is nobody's decision, so it has no probability."""
+    marks = unpaired_marks(end.tokens, end.required, tokenizer)
+    if not marks:
+        return None
+    removed = tuple(sorted(marks))
+    spaces = [(place, token) for place, token in sorted(marks.items()) if token is not None]
+    inserts = tuple((place - sum(gone < place for gone in removed), token, 0.0) for place, token in spaces)
+    return TraceStep(inserts, 0.0, is_last=False, deletes=removed)
 
 
 def log_prob_of_steps(steps: Sequence[TraceStep]) -> float:

@@ -20,8 +20,7 @@ def draw(log_probs: Tensor, noise: Tensor) -> Tensor:
     these are summed up one by one, in float64.
     """
     rows, choices = log_probs.shape
-    largest = log_probs.amax(dim=1, keepdim=True)
-    largest = largest.masked_fill(largest == -math.inf, 0.0)
+    largest = log_probs.amax(dim=1, keepdim=True).clamp_min(torch.finfo(log_probs.dtype).min)  # finite
     if choices <= 2 * _BLOCK:
         few = (log_probs - largest).double().exp()
         return _inverted(few.cumsum(dim=1), noise)[:, 0]
@@ -33,19 +32,17 @@ def draw(log_probs: Tensor, noise: Tensor) -> Tensor:
     block = _inverted(reached, noise)  # (B, 1)
     few = blocks.gather(1, block[:, :, None].expand(-1, -1, _BLOCK))[:, 0].double()
     before = torch.nn.functional.pad(reached, (1, 0)).gather(1, block)[:, 0]
-    rest = (noise * reached[:, -1] - before).clamp_min(0.0)
     own = few.cumsum(dim=1)
-    place = _inverted(own, rest / own[:, -1].clamp_min(1e-300))
+    rest = (noise * reached[:, -1] - before) / own[:, -1].clamp_min(1e-300)
+    place = _inverted(own, rest.clamp_max(1.0))
     return (block * _BLOCK + place)[:, 0].clamp_max(choices - 1)  # of a row without mass: any
 
 
 def _inverted(reached: Tensor, share: Tensor) -> Tensor:
-    """The choice (B, 1) at which a running sum (B, N) first exceeds a share (B,) of its total; never one without mass,
-    in a row that has any."""
-    total = reached[:, -1:]
-    below = torch.nextafter(total, torch.zeros_like(total))  # rounding must not carry a point past all mass
-    point = (share[:, None] * total).minimum(below)
-    return torch.searchsorted(reached, point, right=True).clamp_max(reached.shape[1] - 1)
+    """The choice (B, 1) at which a running sum (B, N) first reaches a share (B,) of its total; never one without mass,
+    in a row that has any, as the share is made more than nothing."""
+    point = share[:, None].clamp_min(2.0**-60) * reached[:, -1:]
+    return torch.searchsorted(reached, point)
 
 
 def likeliest(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:

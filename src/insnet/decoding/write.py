@@ -13,13 +13,13 @@ from insnet.decoding.loop import Decide, decode
 from insnet.decoding.prompt import prompt_of_requests
 from insnet.decoding.rehearse import rehearsed
 from insnet.decoding.request import Request
-from insnet.decoding.trace import Recorder, Replay, TraceStep, steps_of
+from insnet.decoding.trace import Recorder, Replay, TraceStep, removal_of_marks, steps_of
 from insnet.families.generator import Generator, Prompt
 from insnet.insertion.constraints import Lexicon
-from insnet.randomness import mix
+from insnet.randomness import Purpose, mix
 from insnet.text.tokenizer import Tokenizer
+from insnet.text.words import whole_word_pattern
 
-_REQUEST_NOISE = 501
 _MOST_CHARACTERS = 1 << 16  # of required text in a batch: attention over it takes the square of a row's share
 
 
@@ -109,8 +109,9 @@ class Scribe:
         for step in decode(self.family, prompt, self.decider(config)):
             [newest] = steps_of(step)
             assert newest is not None
-            replay.apply(newest)
-            yield newest, replay.text(self.tokenizer)
+            for own in self._tidied(request, replay, [newest]):
+                replay.apply(own)
+                yield own, replay.text(self.tokenizer)
 
     def prompt(self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig) -> Prompt:
         """The prompt of a batch of requests, with the very seeds given."""
@@ -137,11 +138,25 @@ class Scribe:
 
     def _finish(self, request: Request, start: Replay, steps: Sequence[TraceStep]) -> Written:
         """The text that some steps make of a start, checked to hold everything required."""
+        steps = self._tidied(request, start.after(steps), steps)
         replay = start.after(steps)
         text = replay.text(self.tokenizer)
         if self.family.traits.keeps_given and not request.is_kept_in(text):
             raise RuntimeError(f"a required word was lost; please report this: {request.phrases()!r} gave {text!r}")
         return Written(request, text, len(replay.tokens), tuple(steps), start)
+
+    def _tidied(self, request: Request, end: Replay, steps: Sequence[TraceStep]) -> list[TraceStep]:
+        """The steps that led to a text's end, with one before the last that removes inserted quotation marks and
+        brackets without a partner, if there are any."""
+        *others, last = steps
+        tidying = removal_of_marks(end, self.tokenizer) if last.is_last and self.tokenizer.is_cased else None
+        if tidying is None:
+            return [*steps]
+        before, after = (replay.text(self.tokenizer) for replay in (end, end.after([tidying])))
+        bans = [whole_word_pattern(phrase, ignore_case=True) for phrase in request.banned]
+        if any(ban.search(after) and not ban.search(before) for ban in bans):
+            return [*steps]
+        return [*others, tidying, last]
 
     def _start(self, prompt: Prompt, row: int, request: Request) -> Replay:
         """The text before the first step: what was given, or nothing if the family plans instead of keeping."""
@@ -172,7 +187,7 @@ def _order(orders: Sequence[str], config: GenerationConfig) -> int:
 def seed_of_request(request: Request, seed: int) -> int:
     """The seed of a row: noise shared by all texts of a call would make them alike, word by word."""
     phrases = "\n".join(request.phrases()).encode("utf-8", "surrogatepass")
-    return int(mix(_REQUEST_NOISE, seed, zlib.crc32(phrases)))
+    return int(mix(Purpose.REQUEST, seed, zlib.crc32(phrases)))
 
 
 def _size(request: Request) -> int:

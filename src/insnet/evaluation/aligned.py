@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 References = Sequence[str | Sequence[str]]
-"""One entry a sentence: its reference, or several of them (as many as there are for that sentence)."""
+"""One entry per sentence: its reference, or several of them (as many as there are for that sentence)."""
 
 
 def reference_lists(outputs: Sequence[str], references: References) -> list[list[str]]:
@@ -24,7 +24,7 @@ def reference_lists(outputs: Sequence[str], references: References) -> list[list
 def check_texts(texts: Sequence[str]) -> None:
     """Refuse a bare string (its characters would be scored as texts) and an empty list."""
     if isinstance(texts, str):
-        raise ValueError("texts came as one string: give a list with one text a sentence")
+        raise ValueError("texts came as one string: give a list with one text per sentence")
     if not texts:
         raise ValueError("there is no text to score: give at least one output")
 
@@ -32,6 +32,6 @@ def check_texts(texts: Sequence[str]) -> None:
 def check_same_length(name: str, one: Sequence[object], other_name: str, other: Sequence[object]) -> None:
     """Refuse two lists that do not go line by line."""
     if isinstance(other, str):
-        raise ValueError(f"{other_name} came as one string: give a list with one entry a sentence")
+        raise ValueError(f"{other_name} came as one string: give a list with one entry per sentence")
     if len(one) != len(other):
-        raise ValueError(f"{len(one)} {name} but {len(other)} {other_name}: both need one entry a sentence")
+        raise ValueError(f"{len(one)} {name} but {len(other)} {other_name}: both need one entry per sentence")

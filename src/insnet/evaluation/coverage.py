@@ -1,4 +1,7 @@
-"""Whether required words are there: as whole words, as often as they were asked for, in their order."""
+"""Whether required words are there: as whole words, as often as they were asked for, in their order.
+
+One in lower case may have a capital where a sentence begins.
+"""
 
 from collections.abc import Sequence
 
@@ -6,7 +9,7 @@ from insnet.evaluation.aligned import check_same_length, check_texts
 from insnet.text.words import contains_in_order, count_found
 
 Keywords = Sequence[Sequence[str]]
-"""One list of words or phrases a sentence."""
+"""One list of words or phrases per sentence."""
 
 
 def coverage(outputs: Sequence[str], keywords: Keywords, *, ignore_case: bool = False) -> float:
@@ -38,7 +41,7 @@ def all_in_order(outputs: Sequence[str], keywords: Keywords, *, ignore_case: boo
 
 
 def check_keywords(outputs: Sequence[str], keywords: Keywords) -> None:
-    """Refuse keywords that do not come as one list a sentence."""
+    """Refuse keywords that do not come as one list per sentence."""
     check_texts(outputs)
     check_same_length("outputs", outputs, "keyword lists", keywords)
     for line, phrases in enumerate(keywords, start=1):

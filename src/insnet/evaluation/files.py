@@ -1,12 +1,15 @@
 """Scores and texts as files."""
 
 import json
+import lzma
 from collections.abc import Iterable
 from pathlib import Path
 
+from insnet.files import write_atomically
+
 
 def json_text(values: object) -> str:
-    """Values as indented JSON, rows of a table a line each; not-a-number and infinity, which JSON does not have, are a
+    """Values as indented JSON, each row of a table on one line; not-a-number and infinity, which JSON lacks, are a
     ValueError.
 
     >>> print(json_text({"rows": [{"update": 1, "loss": 2.5}, {"update": 2, "loss": 2.25}]}), end="")
@@ -38,10 +41,15 @@ def _has_entries(value: object) -> bool:
 
 
 def one_a_line(texts: Iterable[str]) -> str:
-    """The texts, one a line; a line break inside one becomes a space, which changes no score here."""
+    """The texts, one per line; a line break inside one becomes a space, which changes no score here."""
     return "".join(" ".join(text.splitlines()) + "\n" for text in texts)
 
 
 def outputs_path(json_path: Path) -> Path:
-    """Where the scored texts of a JSON file lie: NAME.outputs.txt beside NAME.json."""
-    return json_path.with_name(json_path.name.removesuffix(".json") + ".outputs.txt")
+    """Where the scored texts of a results file lie: NAME.outputs.txt.xz beside NAME.json."""
+    return json_path.with_name(json_path.name.removesuffix(".json") + ".outputs.txt.xz")
+
+
+def write_compressed(path: Path, text: str) -> None:
+    """Writes a .txt.xz, whole or not at all; the same bytes for the same text."""
+    write_atomically(path, lzma.compress(text.encode(), preset=9))

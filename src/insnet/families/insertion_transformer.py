@@ -28,7 +28,7 @@ from insnet.insertion.subsets import SpanOrder, draw_subset, open_places
 from insnet.layers.heads import TokenHead
 from insnet.layers.transformer import RotaryTransformer, initialise
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS, UNK
+from insnet.text.specials import SPECIALS, UNK
 
 
 @dataclass(frozen=True)

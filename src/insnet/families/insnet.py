@@ -26,15 +26,14 @@ from insnet.families.offers import ChosenSlots, Insertions
 from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import FREE
 from insnet.insertion.offsets import insert_into_ranks, offsets_of_order, offsets_of_slots, step_at_position
-from insnet.layers.attention import reach_of
-from insnet.layers.cache import KeyValueCache, entries_for, with_room
+from insnet.layers.cache import Append, KeyValueCache, entries_for, with_room
 from insnet.layers.heads import TokenHead
 from insnet.layers.packing import Packing
 from insnet.layers.reader import SlotReader
 from insnet.layers.slots import SlotComposer
-from insnet.layers.transformer import Append, OffsetTransformer, initialise
+from insnet.layers.transformer import OffsetTransformer, initialise
 from insnet.text.batching import TokenBatch
-from insnet.text.tokenizer import SPECIALS, UNK
+from insnet.text.specials import SPECIALS, UNK
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class Memory:
 
     rank_of_step: Tensor
     """(B, C) each token's place on the canvas."""
+    step_of_place: Tensor
+    """(B, L) the inverse: which step put the token that stands at each place."""
     cache: KeyValueCache
     left_half: Tensor
     """(B, C, D/2) each token as a left neighbour."""
@@ -139,6 +140,7 @@ class InsNet(Generator):
         half = like.new_zeros(rows, entries, shape.width // 2)
         memory = Memory(
             rank_of_step=F.pad(order, (0, capacity - given)),
+            step_of_place=step_at_position(F.pad(order, (0, capacity - given)), canvas.length),
             cache=KeyValueCache.empty(rows, layers, shape.heads, entries, shape.width // shape.heads, like),
             left_half=half,
             right_half=half.clone(),
@@ -160,8 +162,8 @@ class InsNet(Generator):
         def tokens(chosen: ChosenSlots) -> Tensor:
             slot = chosen.slot.clamp_min(0)
             filled = self._read(state, take(vectors, slot), slot)  # (B, E, D)
-            filled = filled[:, 0] if slot.shape[1] == 1 else filled[chosen.row, chosen.column]  # (N, D)
-            return at_least_float32(self.token_head(filled, self.embedding.weight)).log_softmax(dim=-1)
+            logits = self.token_head(chosen.of_each(filled), self.embedding.weight)  # (N, V)
+            return at_least_float32(logits).log_softmax(dim=-1)
 
         return Insertions(slots, tokens, stop, go, counts=counts)
 
@@ -186,11 +188,12 @@ class InsNet(Generator):
             return restarted(self, state.after(edits, canvas), canvas, state.memory.order_number)
         edits, start = edits.left_to_right(), state.canvas.length
         rank, offsets = insert_into_ranks(state.memory.rank_of_step, start, edits.slot, edits.puts())
-        canvas, _ = apply(state.canvas, edits)
+        own_step = start[:, None] + torch.arange(edits.slot.shape[1], device=start.device)  # (B, E)
+        canvas, [step_of_place] = apply(state.canvas, edits, (state.memory.step_of_place, own_step))
         state = state.after(edits, canvas)
         token = edits.token.clamp_min(0)
         packing = Packing.of(edits.puts())
-        memory = replace(state.memory, rank_of_step=rank)
+        memory = replace(state.memory, rank_of_step=rank, step_of_place=step_of_place)
         memory = self._encode(memory, token, offsets, start, canvas.length, state.longest, packing)
         return replace(state, memory=memory)
 
@@ -209,15 +212,14 @@ class InsNet(Generator):
         places."""
         memory = self._with_room(memory, used)
         offsets = F.pad(offsets, (0, max(used - offsets.shape[2], 0)))[:, :, :used]
-        append = Append(memory.cache, start, used, packing)
+        append = Append.after(memory.cache, start, tokens.shape[1], used, packing)
         embedded, keys = self.embed(tokens, memory.order_number), memory.position_keys.tensor
         encoded = self.encoder(embedded, offsets, append=append, position_keys=keys)  # (B, Q, D)
         if self.config.slot_layers:
-            for layer, pair in enumerate(self.reader.memory(encoded), start=self.config.layers):
-                memory.cache.append(layer, *pair, start, used)
-        entry = start[:, None] + torch.arange(tokens.shape[1], device=start.device)  # (B, Q)
-        for store, new in zip((memory.left_half, memory.right_half), self.slots.halves(encoded), strict=True):
-            store.scatter_(1, entry.clamp_max(store.shape[1] - 1)[:, :, None].expand_as(new), new)
+            self.reader.remember(encoded, append, self.config.layers)
+        halves = self.slots.halves(append.pack(encoded))
+        for store, new in zip((memory.left_half, memory.right_half), halves, strict=True):
+            append.put(store, new)
         newest = (length - start - 1)[:, None]  # (B, 1): index of the row's newest token, -1 if it got none
         last = encoded[:, 0] if encoded.shape[1] == 1 else take(encoded, newest.clamp_min(0))[:, 0]
         return replace(memory, last=torch.where(newest >= 0, last, memory.last))
@@ -225,7 +227,7 @@ class InsNet(Generator):
     def _with_room(self, memory: Memory, tokens: int) -> Memory:
         """The memory with stores for so many tokens per row."""
         keys = memory.position_keys
-        if keys.tensor.shape[3] // 2 < reach_of(tokens, truncated=self.config.truncated):
+        if not self.encoder.reaches(keys.tensor, tokens):
             keys = Shared(self._position_keys(entries_for(tokens), memory.last))
         return replace(
             memory,
@@ -247,15 +249,14 @@ class InsNet(Generator):
         used = state.longest
         offsets = offsets_of_slots(state.memory.rank_of_step[:, None, :used], slot[:, :, None])  # (B, E, K)
         hides = torch.arange(used, device=slot.device) >= state.canvas.length[:, None, None]  # (B, 1, K)
-        own = range(self.config.layers, self.config.layers + self.config.slot_layers)
-        memory = [state.memory.cache.at(layer, used) for layer in own]
+        memory = state.memory.cache.memory(used)[self.config.layers :]
         keys = state.memory.position_keys.tensor[self.config.layers :]
         return self.reader(vectors, offsets, hides, memory, keys)  # type: ignore[no-any-return]
 
     def _slots(self, state: State, log_counts: Tensor | None) -> tuple[Tensor, Tensor]:
         """Every slot's vector (B, S, D) and log-probability (B, S), in reading order."""
         slots, memory = state.longest - 1, state.memory
-        step = step_at_position(memory.rank_of_step, state.canvas.length)[:, : slots + 1]  # (B, S + 1)
+        step = memory.step_of_place[:, : slots + 1]  # (B, S + 1)
         left, right = take(memory.left_half, step[:, :-1]), take(memory.right_half, step[:, 1:])
         last = memory.last
         if self.config.length_conditioned and log_counts is not None:

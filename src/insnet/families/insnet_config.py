@@ -9,9 +9,7 @@ from torch import Tensor
 from insnet.families.generator import FamilyConfig
 from insnet.families.losses import FamilyObjective
 from insnet.insertion.order import orders_of_name
-from insnet.randomness import uniform
-
-_TAU = 403  # the stream of noise that rows' tolerances are drawn from
+from insnet.randomness import Purpose, uniform
 
 
 @dataclass(frozen=True)
@@ -20,13 +18,13 @@ class InsNetConfig(FamilyConfig):
 
     order: str = "random"
     """The order in which training inserts; one of insnet.insertion.order.ORDERS. Several can be joined by +, such as
-    left_to_right+random_words: each text is learned in one of them, and the model is told which. The first is for
+    left_to_right+random_words: each text is learned in one of them, and the model knows which. The first is for
     inserting one by one, the last for parallel decoding and training in rounds."""
     count_head: int = 0
     """Predict, instead of stopping alone, how many insertions are still to come, up to this many; its probability of 0
     is then that of stopping. 0 for the paper's binary head."""
     length_conditioned: bool = False
-    """Tell every step how many insertions are left, so that a text fills the length it was given; needs a count head,
+    """Let every step know how many insertions remain, so that a text fills the length it was given; needs a count head,
     which gives one before the first insertion."""
     slot_layers: int = 0
     """Transformer blocks in which a slot looks at everything on the canvas before a token is chosen for it; in the
@@ -43,7 +41,7 @@ class InsNetConfig(FamilyConfig):
             least = "1 or more with length_conditioned" if self.length_conditioned else "0 or more"
             raise ValueError(f"count_head is {self.count_head}; expected {least}")
         if self.length_conditioned and self.noglobal:
-            raise ValueError("length_conditioned tells slots their count beside the newest token, which noglobal drops")
+            raise ValueError("length_conditioned adds a count to slots beside the newest token, which noglobal drops")
         if self.slot_layers < 0:
             raise ValueError(f"slot_layers is {self.slot_layers}; expected 0 or more")
 
@@ -62,7 +60,7 @@ class InsNetObjective(FamilyObjective):
 
     tau: tuple[float, ...] = (-math.inf,)
     """Nats of likelihood that a token may lose by going in a round earlier. A text draws one of these at every visit,
-    so that one model learns several modes: -inf is one insertion a round, inf is all that fits (InsNet-uniform).
+    so that one model learns several modes: -inf is one insertion per round, inf is all that fits (InsNet-uniform).
     Repeat a value to draw it more often."""
 
     def __post_init__(self) -> None:
@@ -71,7 +69,7 @@ class InsNetObjective(FamilyObjective):
 
     @property
     def merges_rounds(self) -> bool:
-        """Whether any text may have more than one insertion a round."""
+        """Whether any text may have more than one insertion per round."""
         return any(value > -math.inf for value in self.tau)
 
     @property
@@ -84,4 +82,4 @@ class InsNetObjective(FamilyObjective):
         if not self.merges_rounds:
             return None
         choices = torch.tensor(self.tau, dtype=torch.float32).to(seeds.device, non_blocking=True)
-        return choices[(uniform(_TAU, seeds) * len(self.tau)).long()]
+        return choices[(uniform(Purpose.TAU, seeds) * len(self.tau)).long()]

@@ -8,7 +8,7 @@ n(r) the number of tokens that remain (those of rounds r..m), a sentence costs
 
 Only a model with `length_conditioned` knows n(r). It pays -log p(n(1) | e(1)) instead of the last line: it decides
 its length once. A model with a `count_head` alone pays -log p(n(r) | e(r)) for r = 1..m+1, stopping being a count of 0.
-One token a round gives the sequential objective.
+One token per round gives the sequential objective.
 
 Shapes: B rows, T steps in insertion order, L places in reading order, D width, V vocabulary.
 """
@@ -27,7 +27,7 @@ from insnet.families.generator import sentence_of_batch
 from insnet.families.insnet_config import InsNetObjective
 from insnet.families.losses import Likelihood, LossTerm, at_least_float32
 from insnet.insertion.concurrency import (
-    TURNS_A_CALL,
+    TURNS_PER_CALL,
     Seen,
     Visit,
     after_turn,
@@ -37,10 +37,10 @@ from insnet.insertion.concurrency import (
     row_before_round,
     sort_by_round,
 )
-from insnet.insertion.offsets import offsets_of_order, offsets_of_slots, ranks_of_order
+from insnet.insertion.offsets import offsets_of_slots, ranks_of_order
 from insnet.insertion.order import draw_orders, log_order_count, position_of_step_in
 from insnet.insertion.trajectory import is_slot_after_step, neighbours_of_step, right_neighbour_after_step
-from insnet.layers.reader import Memory
+from insnet.layers.cache import Memory
 from insnet.text.batching import TokenBatch
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Plan:
     order_number: Tensor
     """(B,) which of the model's orders that is."""
     rounds: Tensor | None = None
-    """(B, T) of each step; None for one token a round."""
+    """(B, T) of each step; None for one token per round."""
     merges: Tensor | None = None
     """(B,) whether insertions may share a round, where any may."""
 
@@ -83,7 +83,8 @@ class RowLosses:
 class Canvases:
     """What slots can look at: all tokens, and where they stand on the canvas after each step."""
 
-    memory: Memory
+    memory: list[Memory]
+    """What each of their blocks looks at."""
     rank: Tensor
     """(B, T, T) of token j after step t, as [t, j]."""
 
@@ -118,7 +119,7 @@ class OnePass:
     def losses(
         self, batch: TokenBatch, objective: InsNetObjective, *, label_smoothing: float = 0.0
     ) -> dict[str, LossTerm]:
-        """The terms, summed over all rows; where rounds may merge also how many there were, and what rows cost an
+        """The terms, summed over all rows; where rounds may merge also how many there were, and what rows cost per
         insertion with and without."""
         plan = self.plan(batch, objective)
         rows = self.rows(batch, plan, label_smoothing=label_smoothing)
@@ -128,7 +129,7 @@ class OnePass:
         return terms if plan.merges is None else terms | _figures_of_rounds(rows, plan.merges)
 
     def likelihood(self, batch: TokenBatch) -> Likelihood:
-        """One insertion a round, in the first of the orders that the model has learned."""
+        """One insertion per round, in the first of the orders that the model has learned."""
         plan = self.sequential_plan(batch, torch.zeros_like(batch.lengths))
         rows = self.rows(batch, plan)
         spent = rows.nats["token"] + rows.nats["slot"] + rows.nats["stop"]  # a count beyond that is no part of the text
@@ -156,7 +157,7 @@ class OnePass:
         return replace(plan, rounds=rounds, merges=tau > -math.inf)
 
     def sequential_plan(self, batch: TokenBatch, order_number: Tensor) -> Plan:
-        """One insertion a round, in these (B,) of the model's orders, unless the batch prescribes an order."""
+        """One insertion per round, in these (B,) of the model's orders, unless the batch prescribes an order."""
         order = batch.order
         if order is None:
             order = position_of_step_in(self.model.config.orders, order_number, sentence_of_batch(batch))
@@ -201,10 +202,10 @@ class OnePass:
             def take_turns(seen: Seen, visit: Visit) -> Visit:
                 return self.take_turns(seen, visit, slots, encoded.last, encoded.token, encoded.canvases)
 
-            return round_of_step(seen, batch.given.sum(dim=1), take_turns, turns=TURNS_A_CALL)
+            return round_of_step(seen, batch.given.sum(dim=1), take_turns, turns=TURNS_PER_CALL)
 
     def _log_prob_of_step(self, encoded: Encoded, order: Tensor) -> Tensor:
-        """log p (B, T) of each step's token, one token a step."""
+        """log p (B, T) of each step's token, one token per step."""
         nats = self.token_nats(encoded.vector, encoded.last, order, encoded.token, encoded.canvases)
         return -nats.roll(1, dims=1)
 
@@ -212,7 +213,7 @@ class OnePass:
         self, seen: Seen, visit: Visit, slots: Tensor, last: Tensor, token_of_step: Tensor, canvases: Canvases | None
     ) -> Visit:
         """Where every row stands after some turns."""
-        for _ in range(TURNS_A_CALL):
+        for _ in range(TURNS_PER_CALL):
             visit = self._take_turn(seen, visit, slots, last, token_of_step, canvases)
         return visit
 
@@ -249,12 +250,6 @@ class OnePass:
         vectors = self._read(vectors, canvases, context_step, left)
         target = token_of_step.roll(-1, dims=1)
         return self.model.token_head.nats(vectors, self.model.embedding.weight, target, label_smoothing)
-
-    def _canvases(self, encoded: Tensor, order: Tensor) -> Canvases | None:
-        """What slots look at, if they look. Never compiled: Triton cannot sum up numbers of 16 bits."""
-        if not self.model.config.slot_layers:
-            return None
-        return Canvases(self.model.reader.memory(encoded), ranks_of_order(order))
 
     def _read(self, slots: Tensor, canvases: Canvases | None, step: Tensor, left: Tensor) -> Tensor:
         """Slots (B, Q, D) of the canvas after `step` (B, Q), right of the tokens of the steps `left` (B, Q), once they
@@ -298,10 +293,12 @@ class OnePass:
     def _encode(self, batch: TokenBatch, order: Tensor, order_number: Tensor) -> Encoded:
         """A batch in insertion order, which rounds, if there are any, must be sorted by."""
         token_of_step = batch.tokens.gather(1, order)
-        encoded = self.model.encoder(self.model.embed(token_of_step, order_number), offsets_of_order(order))
+        rank = ranks_of_order(order)  # never compiled: Triton cannot sum up numbers of 16 bits
+        encoded = self.model.encoder(self.model.embed(token_of_step, order_number), rank)
         remaining = batch.lengths[:, None] - 1 - torch.arange(order.shape[1], device=order.device)
         last = self.model.with_count(encoded, remaining)
-        return Encoded(token_of_step, encoded, last, self._canvases(encoded, order))
+        canvases = Canvases(self.model.reader.memory(encoded), rank) if self.model.config.slot_layers else None
+        return Encoded(token_of_step, encoded, last, canvases)
 
 
 def _figures_of_rounds(rows: RowLosses, merges: Tensor) -> dict[str, LossTerm]:

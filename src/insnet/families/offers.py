@@ -20,8 +20,8 @@ class ChosenSlots:
     """(B, E), NOTHING where a row has fewer than E."""
     row: Tensor
     """(N,) the row of each chosen slot."""
-    column: Tensor
-    """(N,) and where it stands among its row's."""
+    column: Tensor | None
+    """(N,) and where it stands among its row's; None if each row has one."""
 
     @classmethod
     def of(cls, slot: Tensor) -> "ChosenSlots":
@@ -29,16 +29,25 @@ class ChosenSlots:
         rows, columns = slot.shape
         if columns == 1:
             row = torch.arange(rows, device=slot.device)
-            return cls(slot, row, torch.zeros_like(row))
+            return cls(slot, row, None)
         return cls(slot, *(slot != NOTHING).nonzero(as_tuple=True))
+
+    @property
+    def is_one_per_row(self) -> bool:
+        """Whether every row has just one."""
+        return self.column is None
 
     def flat(self) -> Tensor:
         """The chosen slots (N,)."""
-        return self.slot[:, 0] if self.slot.shape[1] == 1 else self.slot[self.row, self.column]
+        return self.of_each(self.slot)
+
+    def of_each(self, values: Tensor) -> Tensor:
+        """The values (N, ...) of the chosen slots among those of all (B, E, ...)."""
+        return values[:, 0] if self.column is None else values[self.row, self.column]
 
     def spread(self, values: Tensor, fill: float) -> Tensor:
         """Values (N,) of the chosen slots as (B, E)."""
-        if self.slot.shape[1] == 1:
+        if self.column is None:
             return values[:, None]
         everywhere = torch.full(self.slot.shape, fill, dtype=values.dtype, device=values.device)
         return everywhere.index_put((self.row, self.column), values)

@@ -1,10 +1,10 @@
-"""Models on disk in the ecosystem's own formats: config.json and safetensors, whole or in shards. No pickle."""
+"""Models on disk in the ecosystem's own formats: config.json and safetensors, in shards too if others wrote them."""
 
 import dataclasses
 import importlib.metadata
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,34 +19,30 @@ from insnet.families.quantize import quantized, restored
 from insnet.files import read_json_object, write_atomically
 
 CONFIG_FILE = "config.json"
+GENERATION_FILE = "generation_config.json"
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 MODEL_TYPE = "insnet"
-DEFAULT_SHARD_BYTES = 2 * 10**9
 
 
 def save_model(
-    folder: str | Path,
-    model: Generator,
-    *,
-    extra_config: Mapping[str, Any] | None = None,
-    dtype: torch.dtype | None = None,
-    eight_bits: bool = False,
-    max_shard_bytes: int = DEFAULT_SHARD_BYTES,
+    folder: str | Path, model: Generator, *, dtype: torch.dtype | None = None, eight_bits: bool = False
 ) -> None:
-    """Write config.json and the weights, cast to `dtype` or rounded to eight bits if asked for.
+    """Write config.json and the weights, as another type or in eight bits if so wished.
 
     A killed save leaves the old files whole.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    config = {**config_of_model(model), **(extra_config or {})}
-    write_atomically(folder / CONFIG_FILE, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+    write_atomically(folder / CONFIG_FILE, json.dumps(config_of_model(model), indent=2, ensure_ascii=False) + "\n")
     weights = {
         name: (tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor).detach()
         for name, tensor in model.state_dict().items()
     }
-    _save_weights(folder, quantized(weights) if eight_bits else weights, max_shard_bytes)
+    write_tensors(folder / WEIGHTS_FILE, quantized(weights) if eight_bits else weights)
+    # Shards that were here before; the index first, since it decides what is read.
+    for path in [folder / INDEX_FILE, *folder.glob("model-*-of-*.safetensors")]:
+        path.unlink(missing_ok=True)
 
 
 def load_model(folder: str | Path, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Generator:
@@ -74,6 +70,17 @@ def empty_model(folder: Path) -> Generator:
         return kind(kind.Config(**{name: value for name, value in content.items() if name in known}))
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} does not describe a model of the family {family!r}: {error}") from None
+
+
+def read_generation(folder: Path) -> dict[str, Any]:
+    """How the model of a folder is to write; nothing where its folder does not say."""
+    path = folder / GENERATION_FILE
+    return read_json_object(path) if path.is_file() else {}
+
+
+def write_generation(folder: Path, settings: Mapping[str, Any]) -> None:
+    """What `read_generation` reads."""
+    write_atomically(folder / GENERATION_FILE, json.dumps(dict(settings), indent=2, ensure_ascii=False) + "\n")
 
 
 def load_weights(model: torch.nn.Module, folder: Path) -> None:
@@ -196,42 +203,6 @@ def installed_version() -> str:
         return importlib.metadata.version("insnet")
     except importlib.metadata.PackageNotFoundError:
         return "unknown"
-
-
-def _save_weights(folder: Path, weights: Mapping[str, Tensor], max_shard_bytes: int) -> None:
-    shards = list(_shards(weights, max_shard_bytes))
-    if len(shards) == 1:
-        write_tensors(folder / WEIGHTS_FILE, weights)
-        kept = {WEIGHTS_FILE}
-    else:
-        names = [f"model-{number:05d}-of-{len(shards):05d}.safetensors" for number in range(1, len(shards) + 1)]
-        for name, shard in zip(names, shards, strict=True):
-            write_tensors(folder / name, shard)
-        size = sum(tensor.nbytes for tensor in weights.values())
-        file_of_name = {key: name for name, shard in zip(names, shards, strict=True) for key in shard}
-        index = {"metadata": {"total_size": size}, "weight_map": file_of_name}
-        write_atomically(folder / INDEX_FILE, json.dumps(index, indent=2) + "\n")
-        kept = {INDEX_FILE, *names}
-    _remove_other_layouts(folder, kept)
-
-
-def _shards(weights: Mapping[str, Tensor], max_shard_bytes: int) -> Iterator[dict[str, Tensor]]:
-    """The weights in their order, cut where a shard would grow too large; a tensor is never cut."""
-    shard: dict[str, Tensor] = {}
-    for name, tensor in weights.items():
-        if shard and sum(other.nbytes for other in shard.values()) + tensor.nbytes > max_shard_bytes:
-            yield shard
-            shard = {}
-        shard[name] = tensor
-    yield shard
-
-
-def _remove_other_layouts(folder: Path, kept: set[str]) -> None:
-    """Weights of an earlier save with another number of shards; the index first, since it decides what is read."""
-    stale = [path for path in folder.glob("model-*-of-*.safetensors") if path.name not in kept]
-    for path in [folder / INDEX_FILE, folder / WEIGHTS_FILE, *stale]:
-        if path.name not in kept:
-            path.unlink(missing_ok=True)
 
 
 def _is_plain_name(name: Any) -> bool:

@@ -5,6 +5,7 @@ Slot s is the gap right of place s; <bos> stands at place 0 and <eos> at the las
 """
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -43,6 +44,10 @@ class Canvas:
             self.length,
         )
 
+    def select(self, rows: Tensor) -> "Canvas":
+        """The texts of some rows, repeats allowed."""
+        return Canvas(self.tokens[rows], self.origin[rows], self.closed_after[rows], self.length[rows])
+
     def is_slot(self) -> Tensor:
         """True (B, L) at places that have a slot to their right."""
         return torch.arange(self.capacity, device=self.length.device)[None, :] < self.length[:, None] - 1
@@ -73,15 +78,21 @@ class Edits:
     parent: Tensor | None = None
     """(B,) the row that each row goes on from, as in a beam search; None for itself."""
 
-    def puts(self) -> Tensor:
+    @cached_property
+    def is_put(self) -> Tensor:
         """True (B, E) where a token is put."""
         return self.token >= 0
 
+    def puts(self) -> Tensor:
+        """True (B, E) where a token is put."""
+        return self.is_put
+
     def only(self, is_active: Tensor) -> "Edits":
         """The same for active rows (B,); the others are finished and left alone."""
+        is_over = ~is_active
         deleted = None if self.deleted is None else self.deleted & is_active[:, None]
-        token = self.token.masked_fill(~is_active[:, None], NOTHING)
-        return replace(self, token=token, finished=self.finished | ~is_active, deleted=deleted)
+        token = self.token.masked_fill(is_over[:, None], NOTHING)
+        return replace(self, token=token, finished=self.finished | is_over, deleted=deleted)
 
     def select(self, rows: Tensor) -> "Edits":
         """The edits of some rows."""
@@ -118,16 +129,21 @@ def apply(canvas: Canvas, edits: Edits, *tables: tuple[Tensor, Tensor | float]) 
     if edits.deleted is not None:
         canvas = replace(canvas, length=canvas.length - edits.deleted.sum(dim=1))
         values = [(_without(edits.deleted, canvas.length, *pair), pair[1]) for pair in values]
-    room = canvas.capacity
+    place = torch.arange(canvas.capacity, device=canvas.length.device)
     puts, own_place = edits.puts(), place_of_edits(edits)  # (B, E)
-    new_place = torch.where(puts, own_place, room)
-    is_new = values[0][0].new_zeros((len(puts), room + 1), dtype=torch.bool).scatter(1, new_place, True)[:, :room]
-    source = torch.arange(room, device=puts.device) - is_new.cumsum(dim=1)  # (B, L): of new tokens, a neighbour's
-    source = source.clamp_min(0)
+    is_new = _any_of(place, own_place, puts)  # (B, L)
+    source = (place - is_new.cumsum(dim=1)).clamp_min(0)  # (B, L): of new tokens, a neighbour's
+    new_place = own_place if puts.shape[1] == 1 else torch.where(puts, own_place, canvas.capacity)
     tokens, origin, closed, *moved = (_moved(*pair, source, is_new, new_place) for pair in values)
-    closing = torch.where(edits.token == CLOSE, own_place - 1, room)
-    closed = F.pad(closed, (0, 1)).scatter(1, closing, True)[:, :room]
+    closed = closed | _any_of(place, own_place - 1, edits.token == CLOSE)
     return Canvas(tokens, origin, closed, canvas.length + puts.sum(dim=1)), moved
+
+
+def _any_of(place: Tensor, places: Tensor, counts: Tensor) -> Tensor:
+    """True (B, L) at the places (B, E) that count (B, E)."""
+    if places.shape[1] == 1:
+        return (place == places) & counts
+    return ((place == places[:, :, None]) & counts[:, :, None]).any(dim=1)
 
 
 def _moved(old: Tensor, new: Tensor | float, source: Tensor, is_new: Tensor, new_place: Tensor) -> Tensor:

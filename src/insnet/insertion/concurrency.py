@@ -14,7 +14,7 @@ loses its only token vanishes. What makes the visits cheap:
 - Rows that are the newest of some round form a chain. A token that stays in the round whose context is row s takes all
   rows between s and itself out of the chain, for they are in its round or later ones: behind it comes s, behind that
   the context of s, and so on.
-- Hence a row is passed once at most, and (2) is asked at most 2 T times, however deep the rounds are. A round with the
+- Hence a row is passed once at most, and (2) is checked at most 2 T times, however deep rounds are. A round with the
   same newest row as the one behind it costs nothing, whatever tau is.
 
 tau = -inf moves nothing; tau = +inf puts every token at its depth in the search tree that its order builds: neither
@@ -34,9 +34,9 @@ from torch import Tensor
 
 from insnet.insertion.trajectory import neighbours_of_step
 
-TURNS_A_CALL = 2
+TURNS_PER_CALL = 2
 """Turns to take at a time: a GPU runs dry if each is launched by itself. More take longer to compile."""
-_TURNS_BEFORE_LOOKING = 0.75  # as a share of the steps: a GPU runs dry while it is asked, and few batches are through
+_TURNS_BEFORE_LOOKING = 0.75  # as a share of the steps: looking lets a GPU run dry, and few batches are through
 
 
 class Seen(NamedTuple):
@@ -76,7 +76,7 @@ class Visit(NamedTuple):
     """(B,) the token's log-probability from there."""
 
     def older(self) -> Tensor:
-        """The row (B,) that would be newest if the token were promoted past `newest`: what condition 2 asks about."""
+        """The row (B,) that would be newest if the token were promoted past `newest`: for condition 2."""
         return _at(self.context, self.newest)
 
 
@@ -103,7 +103,7 @@ def round_of_step(seen: Seen, given: Tensor, take_turns: Callable[[Seen, Visit],
 
 
 def round_of_step_by_order(position_of_step: Tensor, given: Tensor, lengths: Tensor, merges: Tensor) -> Tensor:
-    """What `round_of_step` finds where tau is infinite, `merges` (B,) telling +inf from -inf: it needs no likelihoods.
+    """What `round_of_step` finds where tau is infinite, which needs no likelihoods; `merges` (B,) where it is +inf.
 
     Every token of a row that merges goes one round behind the later of its neighbours.
     >>> order, merges = torch.tensor([[0, 4, 2, 1, 3], [0, 4, 2, 1, 3]]), torch.tensor([True, False])
@@ -127,7 +127,7 @@ def round_of_step_by_order(position_of_step: Tensor, given: Tensor, lengths: Ten
 def after_turn(seen: Seen, visit: Visit, log_prob: Tensor) -> Visit:
     """The visit once condition 2 is decided; `log_prob` (B,) is that with the older row.
 
-    A token that is promoted no further stays, and the next one is visited; if that has nothing to ask, so does it.
+    A token that is promoted no further stays, and the next one is visited; if that cannot move, it stays, too.
     """
     is_promoted = ~_is_behind_neighbours(seen, visit) & (visit.log_prob - log_prob <= seen.tau)
     visit = visit._replace(

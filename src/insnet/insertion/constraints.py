@@ -31,11 +31,10 @@ class Lexicon:
     """True for tokens that leave a required word whole when they stand in front of it."""
     generatable: Tensor
     """True for tokens that a decoder may write at all."""
+    is_word: Tensor
+    """True for tokens that begin a word and hold a letter or a digit: what a blank must begin with."""
     same_letters: Tensor = field(default_factory=lambda: torch.arange(0))
     """The first token with the same letters in whatever case, as an id; bans speak of these. Empty: each its own."""
-
-    is_word: Tensor = field(default_factory=lambda: torch.arange(0))
-    """True for tokens that begin a word, not a punctuation mark."""
 
     def to(self, device: torch.device) -> "Lexicon":
         return Lexicon(**{each.name: getattr(self, each.name).to(device) for each in fields(self)})
@@ -98,10 +97,10 @@ def count_words(canvas: Canvas, lexicon: Lexicon, word_correction: Tensor) -> Te
     return words
 
 
-def neighbours_of_slot(canvas: Canvas, row: Tensor, slot: Tensor) -> tuple[Tensor, Tensor]:
-    """Ids and origins (N, 2), left and right, of slots (N,) of some rows (N,)."""
+def neighbours_of_slot(canvas: Canvas, slot: Tensor) -> tuple[Tensor, Tensor]:
+    """Ids and origins (B, 2), left and right, of a slot (B,)."""
     places = torch.stack([slot, slot + 1], dim=1)
-    return canvas.tokens[row[:, None], places], canvas.origin[row[:, None], places]
+    return canvas.tokens.gather(1, places), canvas.origin.gather(1, places)
 
 
 def empty_blanks(canvas: Canvas, limits: Limits) -> Tensor:
@@ -113,20 +112,19 @@ def empty_blanks(canvas: Canvas, limits: Limits) -> Tensor:
     return canvas.open_slots() & is_given & follows & limits.fills_blanks[:, None]
 
 
-def completing_tokens(canvas: Canvas, row: Tensor, slot: Tensor, sequences: Tensor, vocabulary: int) -> Tensor:
-    """True (N, V) for tokens that, put into `slot` (N,) of `row` (N,), complete one of that row's sequences (B, F, M).
+def completing_tokens(canvas: Canvas, slot: Tensor, sequences: Tensor, vocabulary: int) -> Tensor:
+    """True (B, V) for tokens that, put into `slot` (B,), complete one of the sequences (B, F, M).
 
     A hole of the sequence is where the token would stand; all holes are looked at together.
     """
-    longest = sequences.shape[2]
-    others, places = _holes(longest, slot.device)  # (M, M-1) each
-    around = _tokens_at(canvas, row, slot[:, None] + places.flatten())  # (N, M * (M-1))
-    sequences = sequences[row]  # (N, F, M)
-    wanted = sequences[:, :, others]  # (N, F, M, M-1)
-    fits = (wanted == around.view(len(row), 1, longest, longest - 1)) | (wanted == ABSENT)
-    is_match = fits.all(dim=3) & (sequences >= 0)  # (N, F, M): of each hole
-    token = sequences.masked_fill(~is_match, vocabulary).flatten(1)
-    completes = torch.zeros(len(row), vocabulary + 1, dtype=torch.bool, device=slot.device)
+    rows, _, longest = sequences.shape
+    others, places = _holes(longest, slot.device)  # (M, M-1), (M * (M-1),)
+    around = _tokens_at(canvas, slot[:, None] + places)
+    wanted = sequences[:, :, others]  # (B, F, M, M-1)
+    fits = (wanted == around.view(rows, 1, longest, longest - 1)) | (wanted == ABSENT)
+    is_match = fits.all(dim=3) & (sequences >= 0)  # (B, F, M): of each hole
+    token = torch.where(is_match, sequences, vocabulary).flatten(1)
+    completes = torch.zeros(rows, vocabulary + 1, dtype=torch.bool, device=slot.device)
     return completes.scatter_(1, token, True)[:, :vocabulary]
 
 
@@ -136,13 +134,13 @@ def _holes(longest: int, device: torch.device) -> tuple[Tensor, Tensor]:
     others = [[index for index in range(longest) if index != hole] for hole in range(longest)]
     places = [[index - hole + 1 - (index > hole) for index in row] for hole, row in enumerate(others)]
     both = torch.tensor([others, places], dtype=torch.int64, device=device).view(2, longest, longest - 1)
-    return both[0], both[1]
+    return both[0], both[1].flatten()
 
 
-def _tokens_at(canvas: Canvas, row: Tensor, places: Tensor) -> Tensor:
-    """Ids at `places` (N, P) of some rows (N,); -3, which equals nothing, outside the canvas."""
-    is_outside = (places < 0) | (places >= canvas.length[row][:, None])
-    return canvas.tokens[row[:, None], places.clamp(0, canvas.capacity - 1)].masked_fill(is_outside, -3)
+def _tokens_at(canvas: Canvas, places: Tensor) -> Tensor:
+    """Ids at `places` (B, P); -3, which equals nothing, outside the canvas."""
+    is_outside = (places < 0) | (places >= canvas.length[:, None])
+    return canvas.tokens.gather(1, places.clamp(0, canvas.capacity - 1)).masked_fill(is_outside, -3)
 
 
 def repeated_sequences(canvas: Canvas, size: int, longest: int) -> Tensor:

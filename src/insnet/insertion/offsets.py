@@ -1,9 +1,10 @@
 """Offset compression: where every token stands, seen by a later one at the moment that one was inserted.
 
-Shapes: B rows, T steps in insertion order, C capacity of a growing canvas (C >= T), E insertions of a round.
+Shapes: B rows, T steps in insertion order, C capacity of a growing canvas (C >= T), E insertions per round.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -44,27 +45,39 @@ def offsets_of_slots(rank: Tensor, slot: Tensor) -> Tensor:
 
 
 def insert_into_ranks(rank_of_step: Tensor, length: Tensor, slot: Tensor, inserts: Tensor) -> tuple[Tensor, Tensor]:
-    """The ranks (B, C) after a round of insertions, and the (B, E, C) offsets that each new token sees; O(n) a token.
+    """The ranks (B, C) after a round of insertions, and those (B, E, C) that each new token sees, its own at its step;
+    O(n) per token.
 
     `rank_of_step` (B, C) holds each token's place on the canvas in insertion order, `length` (B,) how many there are,
     `slot` (B, E) the gaps right of a place, before the round and from left to right; a row inserts as many as `inserts`
-    (B, E) says, which come first. They go in one after the other: each sees those to its left.
+    (B, E) says, which come first. They go in one after the other: each sees those to its left. What stands at steps
+    that are still to come means nothing.
 
-    >>> rank, offsets = insert_into_ranks(
+    >>> rank, seen = insert_into_ranks(
     ...     torch.tensor([[0, 1, 0]]), torch.tensor([2]), torch.tensor([[0]]), torch.tensor([[True]]))
-    >>> rank.tolist(), offsets.tolist()
-    ([[0, 2, 1]], [[[-1, 1, 0]]])
+    >>> rank.tolist(), seen.tolist()
+    ([[0, 2, 1]], [[[0, 2, 1]]])
     """
+    if slot.shape[1] == 1:
+        return _insert_one(rank_of_step, length[:, None], slot, inserts)
     capacity, dtype = rank_of_step.shape[1], rank_of_step.dtype
-    number = torch.arange(slot.shape[1], device=slot.device)  # (E,)
+    nothing, number = ~inserts, torch.arange(slot.shape[1], device=slot.device)  # (B, E), (E,)
     place = (slot + 1 + number).to(dtype)  # (B, E): where each new token stands; later ones stand right of it
-    step = torch.arange(capacity, device=slot.device)  # (C,)
-    is_shifted = (slot[:, :, None] < rank_of_step[:, None, :]) & (step < length[:, None])[:, None]  # (B, E, C)
-    seen = rank_of_step[:, None] + (is_shifted & inserts[:, :, None]).cumsum(dim=1, dtype=dtype)  # (B, E, C)
-    own = length[:, None] + number  # (B, E): each new token's step
-    column = torch.where(inserts, own, capacity)[:, None, :].expand(-1, slot.shape[1], -1)  # (B, E, E)
-    seen = torch.nn.functional.pad(seen, (0, 1)).scatter(2, column, place[:, None, :].expand_as(column))[:, :, :-1]
-    return seen[:, -1], (seen - place[:, :, None]).masked_fill(step > own[:, :, None], 0)
+    is_shifted = rank_of_step[:, None] > slot.masked_fill(nothing, capacity)[:, :, None]  # (B, E, C)
+    seen = rank_of_step[:, None] + is_shifted.cumsum(dim=1, dtype=dtype)  # (B, E, C)
+    step = (length[:, None] + number).masked_fill(nothing, capacity)  # (B, E): of each new token, or behind the end
+    column, place = (values[:, None].expand(-1, len(number), -1) for values in (step, place))  # (B, E, E)
+    seen = F.pad(seen, (0, 1)).scatter(2, column, place)[:, :, :-1]
+    return seen[:, -1], seen
+
+
+def _insert_one(rank_of_step: Tensor, length: Tensor, slot: Tensor, inserts: Tensor) -> tuple[Tensor, Tensor]:
+    """The same for one insertion per row, in fewer operations; length, slot, inserts (B, 1)."""
+    place = (slot + 1).to(rank_of_step.dtype)
+    step = torch.arange(rank_of_step.shape[1], device=slot.device)
+    is_shifted = (rank_of_step >= place) & (step < length) & inserts  # (B, C)
+    rank = torch.where((step == length) & inserts, place, rank_of_step + is_shifted)
+    return rank, (rank - place).masked_fill(step > length, 0)[:, None]
 
 
 def step_at_position(rank_of_step: Tensor, length: Tensor) -> Tensor:

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from insnet.randomness import uniform
-
-_ORDER_NOISE, _WHICH_NOISE = 101, 102  # the purpose counters of this file's draws
+from insnet.randomness import Purpose, uniform
 
 
 @dataclass(frozen=True)
@@ -33,26 +31,18 @@ class Sentence:
 
 def _random(sentence: Sentence) -> Tensor:
     position = torch.arange(sentence.tokens.shape[1], device=sentence.tokens.device)
-    return uniform(_ORDER_NOISE, sentence.seeds[:, None], position[None, :])
+    return uniform(Purpose.ORDER, sentence.seeds[:, None], position[None, :])
 
 
 def _random_words(sentence: Sentence) -> Tensor:
     """Words in random order, the pieces of one left to right: equal keys keep reading order."""
     word = sentence.starts_word.cumsum(dim=1)  # (B, L): the word each position belongs to
-    return uniform(_ORDER_NOISE, sentence.seeds[:, None], word)
+    return uniform(Purpose.ORDER, sentence.seeds[:, None], word)
 
 
 def _left_to_right(sentence: Sentence) -> Tensor:
     length = sentence.tokens.shape[1]
     return torch.arange(length, device=sentence.tokens.device).double().expand_as(sentence.tokens)
-
-
-def _gaps_left_to_right(sentence: Sentence) -> Tensor:
-    """Each gap between given words left to right, the gaps taking turns: all ways to interleave them as likely."""
-    is_open = _is_open(sentence)
-    gap = (~is_open).cumsum(dim=1)  # (B, L): a given word begins the gap behind it
-    noise = _random(sentence).masked_fill(~is_open, 0.0)  # which keeps it there
-    return (gap + noise).sort(dim=1).values - gap  # (B, L): a gap's noise in ascending order
 
 
 def _balanced_tree(sentence: Sentence) -> Tensor:
@@ -81,16 +71,14 @@ def _rare_first(sentence: Sentence) -> Tensor:
 
 ORDERS: dict[str, Callable[[Sentence], Tensor]] = {
     "random": _random,
-    "keywords_first": _random,
     "random_words": _random_words,
     "left_to_right": _left_to_right,
-    "gaps_left_to_right": _gaps_left_to_right,
     "balanced_tree": _balanced_tree,
     "common_first": _common_first,
     "rare_first": _rare_first,
 }
 """Sort keys (B, L), smaller goes in earlier, ties left to right. Given words stand first in every order and carry no
-loss, so that `keywords_first` is another name for `random`: which words are given, the batch says."""
+loss."""
 
 
 def position_of_step(order: str, sentence: Sentence) -> Tensor:
@@ -122,7 +110,7 @@ def orders_of_name(name: str) -> tuple[str, ...]:
 
 def draw_orders(orders: Sequence[str], seeds: Tensor) -> Tensor:
     """Which (B,) of some orders each row is inserted in: each as likely, by the row's own seed."""
-    return (uniform(_WHICH_NOISE, seeds) * len(orders)).long()
+    return (uniform(Purpose.ORDER_NUMBER, seeds) * len(orders)).long()
 
 
 def position_of_step_in(orders: Sequence[str], which: Tensor, sentence: Sentence) -> Tensor:
@@ -148,11 +136,7 @@ def log_order_count(order: str, sentence: Sentence) -> Tensor:
     is_open = _is_open(sentence)
     if order == "random_words":
         return _log_factorial(_count_open_words(is_open, sentence.starts_word))
-    if order == "gaps_left_to_right":
-        gap = (~is_open).cumsum(dim=1)
-        size = torch.zeros_like(gap).scatter_add(1, gap - gap[:, :1], is_open.long())  # (B, L): of each gap
-        return _log_factorial(is_open.sum(dim=1)) - _log_factorial(size).sum(dim=1)
-    if ORDERS[order] is _random:
+    if order == "random":
         return _log_factorial(is_open.sum(dim=1))
     return torch.zeros_like(sentence.lengths, dtype=torch.float64)
 

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from insnet.insertion.order import Sentence
-from insnet.randomness import uniform
+from insnet.randomness import Purpose, uniform
 
 SpanOrder = Literal["uniform", "balanced_tree", "left_to_right"]
-_HOW_MANY_NOISE, _WHICH_NOISE = 111, 112  # the purpose counters of this file's draws
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,8 @@ def draw_subset(sentence: Sentence, *, is_prefix: bool) -> Subset:
     them, or the first ones."""
     is_open = open_places(sentence)
     place = torch.arange(is_open.shape[1], device=is_open.device)
-    count = (uniform(_HOW_MANY_NOISE, sentence.seeds) * (is_open.sum(dim=1) + 1)).long()
-    noise = uniform(_WHICH_NOISE, sentence.seeds[:, None], place)
+    count = (uniform(Purpose.PRESENT_NUMBER, sentence.seeds) * (is_open.sum(dim=1) + 1)).long()
+    noise = uniform(Purpose.PRESENT_WHICH, sentence.seeds[:, None], place)
     key = (place / len(place)).expand_as(noise) if is_prefix else noise
     rank = key.masked_fill(~is_open, 2.0).argsort(dim=1, stable=True).argsort(dim=1)
     is_given = ~is_open & (place < sentence.lengths[:, None])

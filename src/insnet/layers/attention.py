@@ -1,199 +1,184 @@
-"""Multi-head self-attention, with the paper's offset term or with rotary positions, in one pass or against a cache.
+"""Multi-head attention with the paper's offset term, with rotations, or with neither; to itself, a cache or a memory.
 
-Shapes: B rows, Q queries, K keys, D width, H heads, R = 2 * reach + 1 offsets from -reach to +reach.
+Shapes: B rows, Q queries, K keys, N = B * Q hidden states (fewer if packed), D width, H heads, G key heads, W = D/H,
+R = 2 * reach + 1 offsets from -reach to +reach.
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from insnet.layers.cache import KeyValueCache
-from insnet.layers.packing import Packing
+from insnet.layers.cache import Memory
+from insnet.layers.context import Context
+from insnet.layers.positions import Rotation, rotate
+from insnet.layers.shape import TransformerShape
 
 
-@dataclass(frozen=True)
-class CachePlace:
-    """Where a call reads and writes its keys and values."""
-
-    cache: KeyValueCache
-    layer: int
-    start: Tensor
-    """(B,) the entry of the first new token."""
-    used: int
-    """How many entries any row needs, the new ones included."""
-    packing: Packing | None = None
-    """How hidden states (N, D) are packed; None for (B, Q, D)."""
+def attend(query: Tensor, memory: Memory, bias: Tensor | None, *, causal: bool = False, dropout: float = 0.0) -> Tensor:
+    """What queries (B, H, Q, W) receive (B, H, Q, W) from keys and values; H/G queries share a key."""
+    key, value = (part.to(query.dtype) for part in memory)
+    bias = None if bias is None else bias.to(query.dtype)
+    (rows, heads, queries, width), key_heads = query.shape, key.shape[1]
+    if heads == key_heads or causal:
+        return F.scaled_dot_product_attention(query, key, value, bias, dropout, causal, enable_gqa=heads != key_heads)
+    grouped = query.reshape(rows, key_heads, -1, width)  # (B, G, H/G * Q, W): copies no keys
+    if bias is not None:
+        bias = bias.expand(-1, heads, queries, -1).reshape(bias.shape[0], key_heads, -1, bias.shape[3])
+    attended = F.scaled_dot_product_attention(grouped, key, value, bias, dropout)
+    return attended.view(rows, heads, queries, width)
 
 
 class Projections(nn.Module):
-    """Queries, keys, values and output of a multi-head attention."""
+    """Queries, keys, values and output of an attention."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, shape: TransformerShape) -> None:
         super().__init__()
-        self.heads = heads
-        self.query_key_value = nn.Linear(width, 3 * width)
-        self.output = nn.Linear(width, width)
+        self.heads, self.key_heads, self.head_width = shape.heads, shape.cached_heads, shape.head_width
+        columns = (shape.heads + 2 * shape.cached_heads) * shape.head_width
+        self.query_key_value = nn.Linear(shape.width, columns, bias=shape.biases)
+        self.output = nn.Linear(shape.width, shape.width, bias=shape.biases)
 
-    def split(self, hidden: Tensor, packing: Packing | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys, values, each (B, H, Q, D/H), of hidden states (B, Q, D) or packed ones (N, D)."""
-        mixed = self.query_key_value(hidden)
-        mixed = packing.unpack(mixed) if packing else mixed
-        rows, queries, width = mixed.shape
-        mixed = mixed.view(rows, queries, 3, self.heads, width // 3 // self.heads)
-        query, key, value = mixed.permute(2, 0, 3, 1, 4).unbind(0)
-        return query, key, value
+    def ask(self, hidden: Tensor, context: Context) -> tuple[Tensor, Memory]:
+        """Queries (B, H, Q, W) of hidden states (N, D), and what they look at."""
+        if context.memory is not None and context.append is None:
+            query = self._part(hidden, slice(None, self.heads * self.head_width))
+            return self._queries(query.view(-1, self.heads, self.head_width), context), context.memory
+        return self.ask_mixed(self.mixed(hidden), context)
 
-    def queries(self, hidden: Tensor) -> Tensor:
-        """The queries (B, H, Q, D/H) alone."""
-        return self._part(hidden, 0)
+    def mixed(self, hidden: Tensor) -> Tensor:
+        """Queries, keys and values (N, H + 2 * G, W) of hidden states (N, D)."""
+        mixed: Tensor = self.query_key_value(hidden)
+        return mixed.view(-1, self.heads + 2 * self.key_heads, self.head_width)
 
-    def memory(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, H, K, D/H), of hidden states (B, K, D) that ask nothing."""
-        return self._part(hidden, 1), self._part(hidden, 2)
+    def ask_mixed(self, mixed: Tensor, context: Context) -> tuple[Tensor, Memory]:
+        """Queries (B, H, Q, W) and what they look at, which holds these keys and values afterwards."""
+        query, keys_values = mixed.split_with_sizes([self.heads, 2 * self.key_heads], dim=1)
+        query = self._queries(query, context)
+        if context.append is None:
+            return query, memory_of(keys_values.view(*context.places, 2, self.key_heads, self.head_width))
+        assert context.memory is not None
+        context.append.write(context.layer, keys_values)
+        return query, context.memory
 
-    def _part(self, hidden: Tensor, number: int) -> Tensor:
+    def keys_values(self, hidden: Tensor) -> Tensor:
+        """Keys and values (N, 2 * G, W) of hidden states (N, D) that ask nothing."""
+        part = self._part(hidden, slice(self.heads * self.head_width, None))
+        return part.view(-1, 2 * self.key_heads, self.head_width)
+
+    def merge(self, attended: Tensor, context: Context) -> Tensor:
+        """The output (N, D) of what the heads received (B, H, Q, W)."""
+        joined = attended.transpose(1, 2)
+        joined = context.packing.pack(joined) if context.packing else joined
+        return self.output(joined.reshape(-1, self.heads * self.head_width))  # type: ignore[no-any-return]
+
+    def _queries(self, query: Tensor, context: Context) -> Tensor:
+        """(B, H, Q, W) of (N, H, W)."""
+        if context.packing is not None:
+            return context.packing.unpack(query).transpose(1, 2)
+        return query.view(*context.places, *query.shape[1:]).transpose(1, 2)
+
+    def _part(self, hidden: Tensor, columns: slice) -> Tensor:
         linear = self.query_key_value
-        part = F.linear(hidden, linear.weight.chunk(3)[number], linear.bias.chunk(3)[number])
-        return part.view(*part.shape[:2], self.heads, -1).transpose(1, 2)
+        return F.linear(hidden, linear.weight[columns], None if linear.bias is None else linear.bias[columns])
 
-    def merge(self, attended: Tensor, packing: Packing | None = None) -> Tensor:
-        """The output (B, Q, D), or (N, D) if packed, from the heads (B, H, Q, D/H)."""
-        joined = attended.transpose(1, 2).flatten(2)
-        return self.output(packing.pack(joined) if packing else joined)  # type: ignore[no-any-return]
+
+def memory_of(keys_values: Tensor) -> Memory:
+    """Keys and values (B, G, K, W) out of (B, K, 2, G, W)."""
+    keys, values = keys_values.permute(2, 0, 3, 1, 4).unbind(0)
+    return keys, values
+
+
+class MemoryAttention(nn.Module):
+    """Attention without positions: to a memory, or of hidden states to each other."""
+
+    def __init__(self, shape: TransformerShape) -> None:
+        super().__init__()
+        self.projections = Projections(shape)
+        self.dropout = shape.dropout
+
+    def forward(self, hidden: Tensor, context: Context) -> Tensor:
+        """The attended (N, D)."""
+        query, memory = self.projections.ask(hidden, context)
+        dropout = self.dropout if self.training else 0.0
+        attended = attend(query, memory, context.bias, causal=context.causal, dropout=dropout)
+        return self.projections.merge(attended, context)
+
+
+class RotaryAttention(nn.Module):
+    """Attention with rotary positions. Positions that stay turn keys before they are cached; where tokens are inserted
+    positions move, so that keys are cached as they are and turned by the ranks that each query sees."""
+
+    def __init__(self, shape: TransformerShape) -> None:
+        super().__init__()
+        self.projections = Projections(shape)
+        self.dropout = shape.dropout
+
+    def forward(self, hidden: Tensor, context: Context) -> Tensor:
+        """The attended (N, D)."""
+        assert context.rotation is not None
+        projections, dropout = self.projections, self.dropout if self.training else 0.0
+        turned = projections.heads + (projections.key_heads if context.key_rotation is None else 0)
+        mixed = projections.mixed(hidden)  # (N, H + 2 * G, W)
+        mixed = torch.cat([rotate(mixed[:, :turned], context.rotation), mixed[:, turned:]], dim=1)
+        query, memory = projections.ask_mixed(mixed, context)
+        if context.key_rotation is None:
+            attended = attend(query, memory, context.bias, causal=context.causal, dropout=dropout)
+        else:
+            assert context.bias is not None
+            attended = _attend_turned(query, memory, context.key_rotation, context.bias, dropout)
+        return projections.merge(attended, context)
+
+
+def _attend_turned(query: Tensor, memory: Memory, rotation: Rotation, bias: Tensor, dropout: float) -> Tensor:
+    """What queries (B, H, Q, W) receive from keys that each sees turned (B, Q, 1, K, W/2) another way: as B * Q rows,
+    which copies all keys for each query beyond the first."""
+    rows, _, queries, _ = query.shape
+    keys = rotate(memory[0][:, None], rotation).flatten(0, 1)  # (B * Q, G, K, W)
+    values = memory[1][:, None].expand(-1, queries, -1, -1, -1).flatten(0, 1)
+    bias = bias.expand(rows, -1, -1, -1).transpose(1, 2).flatten(0, 1)[:, None]  # (B * Q, 1, 1, K)
+    attended = attend(query.transpose(1, 2).flatten(0, 1)[:, :, None], (keys, values), bias, dropout=dropout)
+    return attended.view(rows, queries, *attended.shape[1::2]).transpose(1, 2)
 
 
 class OffsetAttention(nn.Module):
     """Section 3.1.3: A = Q'K + Q'P + u'K + v'P, where P projects a sinusoid of the offset between two tokens."""
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, shape: TransformerShape) -> None:
         super().__init__()
-        self.projections = Projections(width, heads)
-        self.position = nn.Linear(width, width, bias=False)  # W_{k,R}
-        self.content_bias = nn.Parameter(torch.zeros(heads, 1, width // heads))  # u
-        self.position_bias = nn.Parameter(torch.zeros(heads, 1, width // heads))  # v
-        self.dropout = dropout
+        self.projections = Projections(shape)
+        self.position = nn.Linear(shape.width, shape.width, bias=False)  # W_{k,R}
+        self.content_bias = nn.Parameter(torch.zeros(shape.heads, 1, shape.head_width))  # u
+        self.position_bias = nn.Parameter(torch.zeros(shape.heads, 1, shape.head_width))  # v
+        self.dropout = shape.dropout
 
     def position_keys(self, sinusoids: Tensor) -> Tensor:
-        """P (H, D/H, R): the key of every offset."""
-        heads = self.projections.heads
-        return self.position(sinusoids).view(len(sinusoids), heads, -1).permute(1, 2, 0)  # type: ignore[no-any-return]
+        """(H, W + 1, R + 1) what each offset adds to a score: times the query, and in the last row v'P, for all queries
+        alike. The last column is -inf for all of them: what is hidden."""
+        heads, _, head_width = self.position_bias.shape
+        keys = self.position(sinusoids / math.sqrt(head_width)).view(-1, heads, head_width)  # (R, H, W)
+        keys = keys.permute(1, 2, 0)
+        shared = F.pad(self.position_bias @ keys, (0, 1), value=-math.inf)
+        return torch.cat([F.pad(keys, (0, 1)), shared], dim=1)
 
-    def forward(
-        self,
-        hidden: Tensor,
-        offset_index: Tensor,
-        hides: Tensor,
-        position_keys: Tensor,
-        place: CachePlace | None = None,
-    ) -> Tensor:
-        """The attended (B, Q, D), packed if the place says so. `offset_index` (B, Q, K) points into R; `hides`
-        (B, Q, K) marks keys not seen."""
-        packing = place.packing if place else None
-        query, key, value = self.projections.split(hidden, packing)  # (B, H, Q, D/H)
-        if place is not None:
-            key, value = place.cache.append(place.layer, key, value, place.start, place.used)
-        return self.projections.merge(self.attend(query, key, value, offset_index, hides, position_keys), packing)
-
-    def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, offset_index: Tensor, hides: Tensor, position_keys: Tensor
-    ) -> Tensor:
-        """What queries (B, H, Q, D/H) get (B, H, Q, D/H) from keys and values (B, H, K, D/H)."""
-        scale = 1 / math.sqrt(query.shape[-1])
-        by_offset = _times_shared((query + self.position_bias) * scale, position_keys)  # (B, H, Q, R)
-        index = offset_index[:, None].expand(-1, by_offset.shape[1], -1, -1)  # (B, H, Q, K)
-        bias = by_offset.gather(3, index).masked_fill(hides[:, None], -math.inf)
+    def forward(self, hidden: Tensor, context: Context) -> Tensor:
+        """The attended (N, D)."""
+        query, memory = self.projections.ask(hidden, context)
+        bias = _bias_of_offsets(query, context)
         dropout = self.dropout if self.training else 0.0
-        content_query = (query + self.content_bias).to(bias.dtype)
-        key, value = key.to(bias.dtype), value.to(bias.dtype)
-        return F.scaled_dot_product_attention(content_query, key, value, bias, dropout, scale=scale)
+        attended = attend((query + self.content_bias).to(bias.dtype), memory, bias, dropout=dropout)
+        return self.projections.merge(attended, context)
 
 
-class SlotAttention(OffsetAttention):
-    """The same, asked by slots, which are no tokens: keys and values are those of what stands on the canvas."""
+def _bias_of_offsets(query: Tensor, context: Context) -> Tensor:
+    """q'P + v'P (B, H, Q, K) of each pair's offset; -inf where a key is hidden.
 
-    def forward(  # type: ignore[override]
-        self,
-        slots: Tensor,
-        offset_index: Tensor,
-        hides: Tensor,
-        position_keys: Tensor,
-        memory: tuple[Tensor, Tensor],
-    ) -> Tensor:
-        """The attended (B, Q, D) of slots (B, Q, D), offsets and what is hidden (B, Q, K) as above."""
-        query = self.projections.queries(slots)
-        return self.projections.merge(self.attend(query, *memory, offset_index, hides, position_keys))
-
-
-def index_of_offsets(offsets: Tensor, position_keys: Tensor) -> Tensor:
-    """Where offsets (B, Q, K) stand among the keys (..., R); those beyond their reach at its end."""
-    reach = position_keys.shape[-1] // 2
-    return offsets.long().clamp(-reach, reach) + reach
-
-
-def _times_shared(query: Tensor, keys: Tensor) -> Tensor:
-    """Products (B, H, Q, R) of queries (B, H, Q, D/H) with keys (H, D/H, R) that all rows share.
-
-    For few queries a row `@` would copy the keys for each row, which takes 70 times as long as the product itself (one
-    query, 64 rows, 550 offsets, one core).
+    One product per head for all rows: `query @ keys` would copy the keys for each row, which takes 70 times as long as
+    the product itself (one query, 64 rows, 550 offsets, one core).
     """
-    return query @ keys if query.shape[2] > 8 else torch.einsum("bhqd,hdr->bhqr", query, keys)
-
-
-class RotaryAttention(nn.Module):
-    """Left-to-right attention with rotary positions: the autoregressive yardstick's."""
-
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
-        super().__init__()
-        self.projections = Projections(width, heads)
-        self.dropout = dropout
-
-    def forward(
-        self, hidden: Tensor, rotation: tuple[Tensor, Tensor], hides: Tensor | None, place: CachePlace | None = None
-    ) -> Tensor:
-        """The attended (B, Q, D). `hides` (B, Q, K) as above, or None for plain causal attention."""
-        query, key, value = self.projections.split(hidden)
-        query, key = rotate(query, rotation), rotate(key, rotation)
-        if place is not None:
-            key, value = place.cache.append(place.layer, key, value, place.start, place.used)
-        dropout = self.dropout if self.training else 0.0
-        seen = None if hides is None else ~hides[:, None]
-        attended = F.scaled_dot_product_attention(query, key, value, seen, dropout, is_causal=hides is None)
-        return self.projections.merge(attended)
-
-
-def rotate(vectors: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
-    """Each pair of coordinates of (B, H, Q, D/H) turned by its position's angle."""
-    cosine, sine = rotation  # (B, 1, Q, D/H/2)
-    first, second = vectors.chunk(2, dim=-1)
-    turned = torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
-    return turned.to(vectors.dtype)
-
-
-def rotation_of_positions(positions: Tensor, head_width: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosines and sines (B, 1, Q, D/H/2) for rotary positions (B, Q)."""
-    angle = positions[:, None, :, None].double() * _frequencies(head_width, positions.device)
-    return angle.cos().to(dtype), angle.sin().to(dtype)
-
-
-def reach_of(tokens: int, *, truncated: bool) -> int:
-    """The largest offset among so many tokens, as a model sees it."""
-    return 1 if truncated else max(tokens - 1, 1)
-
-
-def sinusoids_of_offsets(reach: int, width: int, like: Tensor) -> Tensor:
-    """Sines and cosines (R, D) of the offsets from -reach to +reach, less those of offset 0; index by adding `reach`.
-
-    What all offsets have in common adds the same to all keys and is nothing to a softmax, so nothing holds it back:
-    left in, it grew to hundreds of times the differences, which 16 bits then rounded away, and training diverged.
-    """
-    offset = torch.arange(-reach, reach + 1, device=like.device, dtype=torch.float64)
-    angle = offset[:, None] * _frequencies(width, like.device)  # (R, D/2)
-    return torch.cat([angle.sin(), angle.cos() - 1], dim=1).to(like.dtype)
-
-
-def _frequencies(width: int, device: torch.device) -> Tensor:
-    exponent = torch.arange(0, width, 2, device=device, dtype=torch.float64) / width
-    return torch.pow(10_000.0, -exponent)
+    assert context.position_keys is not None and context.offset_index is not None
+    keys, shared = context.position_keys
+    by_offset = torch.baddbmm(shared, query.transpose(0, 1).flatten(1, 2), keys)  # (H, B * Q, R + 1)
+    by_offset = by_offset.view(keys.shape[0], *context.places, keys.shape[2]).transpose(0, 1)  # (B, H, Q, R + 1)
+    return by_offset.gather(3, context.offset_index)

@@ -1,6 +1,6 @@
 """Tokens of rows that have different numbers of them, without the padding, for work that looks at each token alone.
 
-Shapes: B rows, Q places a row, N tokens in all, W width.
+Shapes: B rows, Q places per row, N tokens in all.
 """
 
 from dataclasses import dataclass
@@ -37,9 +37,9 @@ class Packing:
         return cls(row, column, (rows, places)) if len(row) <= _WORTH_IT * rows * places else None
 
     def pack(self, values: Tensor) -> Tensor:
-        """The tokens' values (N, W) among those of all places (B, Q, W)."""
+        """The tokens' values (N, ...) among those of all places (B, Q, ...)."""
         return values[self.row, self.column]
 
     def unpack(self, values: Tensor) -> Tensor:
-        """Values (N, W) at their places (B, Q, W), zeros elsewhere."""
-        return values.new_zeros(*self.places, values.shape[1]).index_put((self.row, self.column), values)
+        """Values (N, ...) at their places (B, Q, ...), zeros elsewhere."""
+        return values.new_zeros(*self.places, *values.shape[1:]).index_put((self.row, self.column), values)

@@ -3,47 +3,60 @@
 A slot's neighbours were encoded when they were inserted and know nothing of what came later; of that, only the newest
 token's encoding tells, one vector for all slots. So the slot to be filled asks every token on the canvas. Tokens are
 still encoded only once: what slots look at is cached beside the encoder's own keys and values.
-Shapes: B rows, Q slots, K tokens, N blocks, D width, H heads, R offsets.
+Shapes: B rows, Q slots, K tokens, N blocks, D width, H heads, G key heads, W = D/H, R offsets.
 """
 
-import torch
-from torch import Tensor, nn
+from collections.abc import Sequence
+from typing import cast
 
-from insnet.layers.attention import SlotAttention, index_of_offsets, reach_of, sinusoids_of_offsets
-from insnet.layers.transformer import Block, TransformerShape
+from torch import Tensor
 
-Memory = list[tuple[Tensor, Tensor]]
-"""Keys and values (B, H, K, D/H) of every block."""
+from insnet.layers.attention import OffsetAttention, memory_of
+from insnet.layers.cache import Append, Memory
+from insnet.layers.context import Context, contexts_of_layers
+from insnet.layers.positions import offset_index, reach_among
+from insnet.layers.shape import TransformerShape
+from insnet.layers.transformer import Stack, position_keys_of
 
 
-class SlotReader(nn.Module):
+class SlotReader(Stack):
     """A stack of blocks between slot vectors and the token head."""
 
     def __init__(self, shape: TransformerShape, *, truncated: bool) -> None:
-        super().__init__()
-        self.shape = shape
+        super().__init__(shape, OffsetAttention)
         self.truncated = truncated
-        blocks = [Block(shape, SlotAttention(shape.width, shape.heads, shape.dropout)) for _ in range(shape.layers)]
-        self.blocks = nn.ModuleList(blocks)
-        self.norm = nn.LayerNorm(shape.width)
 
-    def memory(self, encoded: Tensor) -> Memory:
-        """What slots see of encoded tokens (B, K, D)."""
-        return [block.attention.projections.memory(encoded) for block in self.blocks]  # type: ignore[union-attr,operator]
+    def memory(self, encoded: Tensor) -> list[Memory]:
+        """What slots see in each block, of encoded tokens (B, K, D)."""
+        shape = *encoded.shape[:2], 2, self.shape.cached_heads, self.shape.head_width
+        return [memory_of(keys_values.view(shape)) for keys_values in self._keys_values(encoded.flatten(0, 1))]
+
+    def remember(self, encoded: Tensor, append: Append, first: int) -> None:
+        """Stores what slots see of new tokens (B, Q, D), in the cache's layers from `first` on."""
+        for layer, keys_values in enumerate(self._keys_values(append.pack(encoded)), start=first):
+            append.write(layer, keys_values)
 
     def position_keys(self, tokens: int, like: Tensor) -> Tensor:
-        """Every block's keys of every offset among so many tokens (N, H, D/H, R); a constant while decoding."""
-        sinusoids = sinusoids_of_offsets(reach_of(tokens, truncated=self.truncated), self.shape.width, like)
-        return torch.stack([block.attention.position_keys(sinusoids) for block in self.blocks])  # type: ignore[union-attr,operator]
+        """What every offset among so many tokens adds in every block (N, H, W + 1, R + 1); constant while decoding."""
+        return position_keys_of(self.blocks, reach_among(tokens, truncated=self.truncated), like)
 
     def forward(
-        self, slots: Tensor, offsets: Tensor, hides: Tensor, memory: Memory, position_keys: Tensor | None = None
+        self,
+        slots: Tensor,
+        offsets: Tensor,
+        hides: Tensor,
+        memory: Sequence[Memory],
+        position_keys: Tensor | None = None,
     ) -> Tensor:
         """Slot vectors (B, Q, D) that know the canvas: `offsets` (B, Q, K) are what a token in the slot would see, and
         `hides` (B, Q, K) marks tokens that are not there."""
         if position_keys is None:
             position_keys = self.position_keys(offsets.shape[2], slots)
-        offset_index = index_of_offsets(offsets, position_keys)
-        for block, keys, own in zip(self.blocks, position_keys, memory, strict=True):
-            slots = block(slots, offset_index, hides, keys, own)
-        return self.norm(slots)  # type: ignore[no-any-return]
+        index = offset_index(offsets, hides, position_keys, self.shape.heads)
+        context = Context((slots.shape[0], slots.shape[1]), offset_index=index)
+        return self.run(slots, contexts_of_layers(context, self.shape.layers, position_keys, memory))
+
+    def _keys_values(self, encoded: Tensor) -> list[Tensor]:
+        """Of every block (N, 2 * G, W), of encoded tokens (N, D)."""
+        attentions = [cast(OffsetAttention, block.attention) for block in self.blocks]
+        return [attention.projections.keys_values(encoded) for attention in attentions]

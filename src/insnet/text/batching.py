@@ -1,12 +1,12 @@
 """Batches of sentences: few shapes, any batch of any epoch at random access.
 
-Shapes: B sentences, L positions in reading order, <bos> and <eos> counted.
+Shapes: B sentences, L positions in reading order, S positions of a source, <bos> and <eos> counted.
 """
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from insnet import randomness
+from insnet.randomness import SeededPurpose
 from insnet.text.given import GivenPolicy
 from insnet.text.plan import BatchPlan, Bucket, Visits, in_buckets, visit_rates
 from insnet.text.shards import TokenShards
-from insnet.text.tokenizer import BOS, EOS, PAD
+from insnet.text.specials import OURS, UNK, Specials
 
-_SENTENCE = 201  # the stream of noise that rows' seeds are drawn from
 _BOUNDARIES = 2  # <bos> and <eos>
 
 
@@ -39,6 +39,12 @@ class TokenBatch:
     """(B,) int64, a pure function of run seed, sentence and how often it was visited; orders are drawn from it."""
     order: Tensor | None = None
     """(B, L) position_of_step, where somebody prescribes it."""
+    source: Tensor | None = None
+    """(B, S) int64, <bos> ... <eos>, then <pad>: what the text is a translation of."""
+    source_lengths: Tensor | None = None
+    """(B,) int64, <bos> and <eos> counted."""
+    importance: Tensor | None = None
+    """(B, L) uint8, how important each token is, as the shards say: above 0 in keyword candidates."""
 
     def __post_init__(self) -> None:
         assert self.tokens.shape == self.given.shape == self.starts_word.shape
@@ -65,6 +71,7 @@ class TokenBatch:
         given: Sequence[Sequence[bool]] | None = None,
         seeds: Sequence[int] | None = None,
         pad_to: int | None = None,
+        specials: Specials = OURS,
     ) -> "TokenBatch":
         """A batch of sentences without <bos> and <eos>, which are added; `starts_word` is the lexicon's (V,) table.
 
@@ -77,10 +84,9 @@ class TokenBatch:
             raise ValueError(f"pad_to {pad_to} is too short: a sentence has {longest} tokens with <bos> and <eos>")
         width = pad_to or longest
         own_lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
-        lengths = torch.from_numpy(own_lengths) + _BOUNDARIES
         flat = np.fromiter(itertools.chain.from_iterable(sentences), dtype=np.int64, count=int(own_lengths.sum()))
-        tokens, inside = _framed(flat, own_lengths, width)
-        on_canvas = ~inside & (tokens != PAD)
+        tokens, lengths, inside = _framed(flat, own_lengths, width, specials)
+        on_canvas = _is_frame(lengths, inside)
         if given is not None:
             if [len(row) for row in given] != [len(sentence) for sentence in sentences]:
                 raise ValueError("given does not run parallel to the sentences: one flag a token is expected")
@@ -117,6 +123,8 @@ class Batches:
 
     Of an epoch's batches, number i goes to process i % world; each gets the same number. Which words are given, and
     a sentence's seed, depend on the run's seed, the sentence and how often it was visited, never on the batch.
+
+    With a `source` of as many sentences the texts are translations; the longer side decides on the padded length.
     """
 
     def __init__(
@@ -127,14 +135,21 @@ class Batches:
         starts_word: Tensor,
         rank: int = 0,
         world: int = 1,
+        *,
+        source: TokenShards | None = None,
     ) -> None:
         if not 0 <= rank < world:
             raise ValueError(f"rank {rank} is not one of {world} processes (0 to {world - 1})")
         if len(starts_word) != shards.vocabulary_size:
             raise ValueError(f"starts_word has {len(starts_word)} entries for {shards.vocabulary_size} tokens")
+        if source is not None and len(source) != len(shards):
+            raise ValueError(f"{len(source)} source sentences do not pair with {len(shards)} texts: prepare both again")
+        if given.unknown and shards.specials.unk is None:
+            raise ValueError(f"unknown is {given.unknown}, but this vocabulary knows every word: leave it at 0")
         self.shards, self.config, self.policy, self.rank, self.world = shards, config, given, rank, world
+        self.source = source
         self._starts_word = starts_word.cpu()
-        lengths = np.asarray(shards.lengths)
+        lengths = np.asarray(shards.lengths if source is None else np.maximum(shards.lengths, source.lengths))
         rates = visit_rates(lengths, config.length_shares) if config.length_shares else None
         self.buckets: list[Bucket] = in_buckets(
             lengths + _BOUNDARIES,
@@ -156,7 +171,7 @@ class Batches:
         """Batches of one epoch for each process."""
         return -(-sum(bucket.batches for bucket in self.buckets) // self.world)
 
-    @property
+    @cached_property
     def mean_tokens(self) -> float:
         """Tokens of a batch on average, without <bos>, <eos> and padding."""
         groups = [group for bucket in self.buckets for group in bucket.groups]
@@ -195,26 +210,51 @@ class Batches:
 
     def _load(self, visits: Visits, width: int) -> TokenBatch:
         rows = self.shards.gather(visits.sentences)
-        tokens, inside = _framed(rows.tokens, rows.lengths, width)
-        is_candidate = torch.zeros_like(inside)
-        is_candidate[inside] = torch.from_numpy(rows.flags > 0)
+        specials = self.shards.specials
+        tokens, lengths, inside = _framed(rows.tokens, rows.lengths, width, specials)
+        importance = torch.zeros_like(inside, dtype=torch.uint8)
+        importance[inside] = torch.from_numpy(rows.importance)
         passes, sentences = torch.from_numpy(visits.passes), torch.from_numpy(visits.sentences)
-        seeds = randomness.mix(self.config.seed, _SENTENCE, passes, sentences)
+        seeds = randomness.mix(self.config.seed, SeededPurpose.SENTENCE, passes, sentences)
         starts_word = self._starts_word[tokens]
-        given = self.policy.choose(starts_word, is_candidate, inside, seeds)
-        shown = self.policy.hide(tokens, given, seeds)
-        given |= ~inside & (tokens != PAD)  # <bos> and <eos>
-        return TokenBatch(shown, inside.sum(dim=1) + _BOUNDARIES, given, starts_word, seeds)
+        given = self.policy.choose(starts_word, importance > 0, inside, seeds)
+        shown = self.policy.hide(tokens, given, seeds, UNK if specials.unk is None else specials.unk)
+        given |= _is_frame(lengths, inside)
+        source, source_lengths = self._load_source(visits, width)
+        return TokenBatch(
+            shown,
+            lengths,
+            given,
+            starts_word,
+            seeds,
+            source=source,
+            source_lengths=source_lengths,
+            importance=importance if self.shards.summary.keyword_tokens else None,
+        )
+
+    def _load_source(self, visits: Visits, width: int) -> tuple[Tensor, Tensor] | tuple[None, None]:
+        if self.source is None:
+            return None, None
+        rows = self.source.gather(visits.sentences)
+        tokens, lengths, _ = _framed(rows.tokens, rows.lengths, width, self.source.specials)
+        return tokens, lengths
 
 
-def _framed(flat: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], width: int) -> tuple[Tensor, Tensor]:
-    """(B, L) int64 tokens between <bos> and <eos>, and (B, L) bool: the sentences' own positions.
+def _framed(
+    flat: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], width: int, specials: Specials
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(B, L) int64 tokens between <bos> and <eos>, (B,) their lengths, (B, L) bool: the sentences' own positions.
 
     The sentences come one behind the other, with the length of each.
     """
     position, length = torch.arange(width), torch.from_numpy(lengths)[:, None]
     inside = (position >= 1) & (position <= length)  # (B, L)
-    tokens = torch.full(inside.shape, PAD)
+    tokens = torch.full(inside.shape, specials.pad)
     tokens[inside] = torch.from_numpy(flat)
-    tokens[:, 0] = BOS
-    return tokens.scatter_(1, length + 1, EOS), inside
+    tokens[:, 0] = specials.bos
+    return tokens.scatter_(1, length + 1, specials.eos), length[:, 0] + _BOUNDARIES, inside
+
+
+def _is_frame(lengths: Tensor, inside: Tensor) -> Tensor:
+    """(B, L) bool: at <bos> and <eos>."""
+    return (torch.arange(inside.shape[1]) < lengths[:, None]) & ~inside

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from insnet import randomness
-from insnet.text.tokenizer import UNK
+from insnet.randomness import SeededPurpose
+from insnet.text.specials import UNK
 
 # What a row's noise is drawn for: each purpose has its own stream.
-_MODE, _HOW_MANY, _WHICH, _UNKNOWN = 101, 102, 103, 104
 
 
 @dataclass(frozen=True)
@@ -61,21 +61,21 @@ class GivenPolicy:
 
         comes_first = is_keyword | self._draws_fraction(seeds)[:, None]  # (B, W)
         wanted = self._how_many(seeds, number_of_words)  # (B,)
-        noise = randomness.uniform(seeds[:, None], _WHICH, torch.arange(width))  # (B, W)
+        noise = randomness.uniform(seeds[:, None], SeededPurpose.GIVEN_WHICH, torch.arange(width))  # (B, W)
         key = torch.where(comes_first, noise, noise + 1).masked_fill(~is_word, 3.0)
         rank = key.argsort(dim=1, stable=True).argsort(dim=1)
         given_words = is_word & (rank < wanted[:, None])
         return given_words.gather(1, word_at) & inside
 
-    def hide(self, tokens: Tensor, given: Tensor, seeds: Tensor) -> Tensor:
-        """(B, L) The tokens, some given ones shown as <unk>; `given` must leave out <bos> and <eos>."""
+    def hide(self, tokens: Tensor, given: Tensor, seeds: Tensor, unk: int = UNK) -> Tensor:
+        """(B, L) The tokens, some given ones shown as `unk`; `given` must leave out <bos> and <eos>."""
         if self.unknown == 0:
             return tokens
-        noise = randomness.uniform(seeds[:, None], _UNKNOWN, torch.arange(tokens.shape[1]))
-        return tokens.masked_fill(given & (noise < self.unknown), UNK)
+        noise = randomness.uniform(seeds[:, None], SeededPurpose.UNKNOWN, torch.arange(tokens.shape[1]))
+        return tokens.masked_fill(given & (noise < self.unknown), unk)
 
     def _draws_fraction(self, seeds: Tensor) -> Tensor:
-        mode = randomness.uniform(seeds, _MODE)
+        mode = randomness.uniform(seeds, SeededPurpose.GIVEN_MODE)
         return (mode >= self.none) & (mode < self.none + self.fraction)
 
     def _how_many(self, seeds: Tensor, number_of_words: Tensor) -> Tensor:
@@ -83,8 +83,8 @@ class GivenPolicy:
         draws_fraction = self._draws_fraction(seeds)
         least = torch.where(draws_fraction, 0, self.keywords_min)
         most = torch.where(draws_fraction, number_of_words, self.keywords_max)
-        wanted = least + (randomness.uniform(seeds, _HOW_MANY) * (most - least + 1)).long()
-        return wanted.masked_fill(randomness.uniform(seeds, _MODE) < self.none, 0)
+        wanted = least + (randomness.uniform(seeds, SeededPurpose.GIVEN_NUMBER) * (most - least + 1)).long()
+        return wanted.masked_fill(randomness.uniform(seeds, SeededPurpose.GIVEN_MODE) < self.none, 0)
 
 
 def _word_at_position(starts_word: Tensor, inside: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import torch
 
 from insnet import randomness
+from insnet.randomness import ShufflePurpose
 
-_SHUFFLE_SENTENCES, _SHUFFLE_BATCHES, _SHUFFLE_GROUPS = 301, 302, 303
 CLASS_WIDTH = 10  # tokens: texts of 0 to 9 are the first class of length, of 10 to 19 the second
 Integers = npt.NDArray[np.int64]
 
@@ -74,7 +74,7 @@ class Bucket:
         sentences = np.concatenate([part.sentences for part in parts])
         passes = np.concatenate([part.passes for part in parts])
         if len(parts) > 1:  # a single group is shuffled already
-            order = _permutation(np.arange(len(sentences)), _SHUFFLE_GROUPS, seed, epoch)
+            order = _permutation(np.arange(len(sentences)), ShufflePurpose.GROUPS, seed, epoch)
             sentences, passes = sentences[order], passes[order]
         size = self.batches * self.rows
         return Visits(np.resize(sentences, size), np.resize(passes, size))
@@ -102,7 +102,7 @@ class BatchPlan:
         rows = np.concatenate([np.full(bucket.batches, bucket.rows) for bucket in buckets])
         widths = np.concatenate([np.full(bucket.batches, bucket.width) for bucket in buckets])
         first = np.cumsum(rows) - rows
-        order = _permutation(np.arange(len(rows)), _SHUFFLE_BATCHES, seed, epoch)
+        order = _permutation(np.arange(len(rows)), ShufflePurpose.BATCHES, seed, epoch)
         return cls(Visits(sentences, passes), first[order], rows[order], widths[order])
 
     def __len__(self) -> int:
@@ -222,7 +222,7 @@ def _read_back(candidates: Integers, choices: list[Integers]) -> Integers:
 
 
 def _shuffled(members: Integers, seed: int, epoch: int) -> Integers:
-    return members[_permutation(members, _SHUFFLE_SENTENCES, seed, epoch)]
+    return members[_permutation(members, ShufflePurpose.SENTENCES, seed, epoch)]
 
 
 def _permutation(keys: Integers, *counters: int) -> Integers:

@@ -1,7 +1,7 @@
 """Tokens of a corpus on disk, memory-mapped, so that a corpus larger than memory trains as fast as a small one.
 
 A folder holds index.json, lengths.npy (tokens of each sentence) and, for each shard, tokens, offsets (where each
-sentence begins, and the end) and one byte a token that is 1 in keyword candidates.
+sentence begins, and the end) and one byte per token that says how important it is: above 0 in keyword candidates.
 """
 
 import json
@@ -18,12 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from insnet.files import read_json_object, write_atomically
+from insnet.text.specials import OURS, Specials
 from insnet.text.tokenizer import Tokenizer
 
 _FORMAT = "insnet-shards-1"
 _INDEX, _LENGTHS = "index.json", "lengths.npy"
-_LINES_AT_A_TIME = 4096
-FlagKeywords = Callable[[list[str]], list[list[bool]]]
+LINES_AT_A_TIME = 4096
+Importance = Callable[[list[str]], Sequence[Sequence[int]]]
+"""For some lines, a number from 0 to 255 for each part of `words.split(line)`."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class ShardSummary:
     shards: int
     """Files the tokens are spread over."""
     keyword_tokens: int
-    """Tokens of keyword candidates."""
+    """Tokens whose importance is above 0: those of keyword candidates."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class TokenRows:
 
     tokens: npt.NDArray[np.int64]
     """Ids, without <bos> and <eos>."""
-    flags: npt.NDArray[np.uint8]
-    """Parallel to the tokens: 1 in keyword candidates."""
+    importance: npt.NDArray[np.uint8]
+    """Parallel to the tokens."""
     lengths: npt.NDArray[np.int64]
     """Tokens of each sentence."""
 
@@ -57,7 +59,7 @@ class TokenRows:
 @dataclass(frozen=True)
 class _Sentence:
     tokens: npt.NDArray[Any]
-    flags: npt.NDArray[np.uint8]
+    importance: npt.NDArray[np.uint8]
 
 
 def write_shards(
@@ -65,15 +67,15 @@ def write_shards(
     lines: Iterable[str],
     tokenizer: Tokenizer,
     *,
-    flag_keywords: FlagKeywords | None,
+    importance: Importance | None,
     max_tokens: int,
     sentences_per_shard: int = 500_000,
     on_progress: Callable[[int], None] | None = None,
 ) -> ShardSummary:
     """What was written: the tokens of a corpus, streamed into a folder that appears only when it is whole.
 
-    `max_tokens` counts a sentence's own tokens, without <bos> and <eos>. `flag_keywords` says, for each line, which
-    of its words are keyword candidates. `on_progress` hears how many lines were read.
+    `max_tokens` counts a sentence's own tokens, without <bos> and <eos>. `importance` says, for each line, how
+    important its words are. `on_progress` is called with the number of lines read.
     """
     if max_tokens < 1 or sentences_per_shard < 1:
         raise ValueError(f"max_tokens {max_tokens} and sentences_per_shard {sentences_per_shard} must be at least 1")
@@ -83,7 +85,7 @@ def write_shards(
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        summary = _fill(partial, lines, tokenizer, flag_keywords, max_tokens, sentences_per_shard, on_progress)
+        summary = _fill(partial, lines, tokenizer, importance, max_tokens, sentences_per_shard, on_progress)
         _put_in_place(partial, folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -98,6 +100,7 @@ class TokenShards:
         index = _read_index(self.folder)
         self.vocabulary_size: int = index["vocabulary_size"]
         self._fingerprint: str = index["tokenizer"]
+        self.specials = _specials_of(index)
         self.summary = ShardSummary(**index["summary"])
         dtype = np.dtype(index["dtype"])
         sizes: list[int] = index["sentences_of_shard"]
@@ -105,7 +108,7 @@ class TokenShards:
         shards = range(len(sizes))
         self._offsets = [self._open("offsets", n, np.dtype(np.int64), sizes[n] + 1) for n in shards]
         self._tokens = [self._open("tokens", n, dtype, int(self._offsets[n][-1])) for n in shards]
-        self._flags = [self._open("flags", n, np.dtype(np.uint8), int(self._offsets[n][-1])) for n in shards]
+        self._importance = [self._open("flags", n, np.dtype(np.uint8), int(self._offsets[n][-1])) for n in shards]
         self.lengths = _open_array(self.folder / _LENGTHS, np.dtype(np.int32), self.summary.sentences)
         """(sentences,) int32, memory-mapped: tokens of each sentence, without <bos> and <eos>."""
         if self._first_of_shard[-1] != len(self):
@@ -121,9 +124,9 @@ class TokenShards:
         """(length,) The token ids of a sentence, without <bos> and <eos>."""
         return self._slice(self._tokens, sentence)
 
-    def keyword_flags(self, sentence: int) -> npt.NDArray[Any]:
-        """(length,) uint8: 1 where a token belongs to a keyword candidate."""
-        return self._slice(self._flags, sentence)
+    def importance(self, sentence: int) -> npt.NDArray[Any]:
+        """(length,) uint8: how important each token is; above 0 in keyword candidates."""
+        return self._slice(self._importance, sentence)
 
     def gather(self, sentences: npt.NDArray[np.integer]) -> "TokenRows":
         """Many sentences at once, without a Python step for each: what a batch is made from."""
@@ -132,14 +135,14 @@ class TokenShards:
         shard_of_token = np.repeat(shard_of_row, lengths)
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # place in its sentence
         tokens = np.empty(len(within), dtype=np.int64)
-        flags = np.empty(len(within), dtype=np.uint8)
+        importance = np.empty(len(within), dtype=np.uint8)
         for shard in np.unique(shard_of_row):
             is_row, is_token = shard_of_row == shard, shard_of_token == shard
             start = np.asarray(self._offsets[shard])[sentences[is_row] - self._first_of_shard[shard]]
             place = np.repeat(start, lengths[is_row]) + within[is_token]
             tokens[is_token] = np.asarray(self._tokens[shard])[place]
-            flags[is_token] = np.asarray(self._flags[shard])[place]
-        return TokenRows(tokens, flags, lengths)
+            importance[is_token] = np.asarray(self._importance[shard])[place]
+        return TokenRows(tokens, importance, lengths)
 
     def check(self, tokenizer: Tokenizer) -> None:
         """Refuse another tokenizer than the one that made these tokens."""
@@ -165,7 +168,7 @@ def _fill(
     folder: Path,
     lines: Iterable[str],
     tokenizer: Tokenizer,
-    flag_keywords: FlagKeywords | None,
+    importance: Importance | None,
     max_tokens: int,
     sentences_per_shard: int,
     on_progress: Callable[[int], None] | None,
@@ -177,12 +180,12 @@ def _fill(
         nonlocal read
         for line in lines:
             read += 1
-            if on_progress is not None and read % _LINES_AT_A_TIME == 0:
+            if on_progress is not None and read % LINES_AT_A_TIME == 0:
                 on_progress(read)
             yield line
 
     dtype = np.dtype(np.uint16 if tokenizer.size <= 1 << 16 else np.uint32)
-    sentences = _sentences(counted(), tokenizer, flag_keywords, max_tokens, dtype)
+    sentences = _sentences(counted(), tokenizer, importance, max_tokens, dtype)
     lengths_of_shard: list[npt.NDArray[np.int32]] = []
     keyword_tokens = 0
     for first in sentences:
@@ -206,47 +209,44 @@ def _fill(
 def _sentences(
     lines: Iterator[str],
     tokenizer: Tokenizer,
-    flag_keywords: FlagKeywords | None,
+    importance: Importance | None,
     max_tokens: int,
     dtype: np.dtype[Any],
 ) -> Iterator[_Sentence]:
-    """Tokens and keyword flags of every sentence that is neither empty nor too long."""
-    starts_word = tokenizer.lexicon()["starts_word"].numpy()
-    while chunk := list(islice(lines, _LINES_AT_A_TIME)):
+    """Tokens and their importance of every sentence that is neither empty nor too long."""
+    while chunk := list(islice(lines, LINES_AT_A_TIME)):
         encoded = zip(chunk, tokenizer.encode_batch(chunk), strict=True)
         kept = [(line, ids) for line, ids in encoded if 1 <= len(ids) <= max_tokens]
-        word_flags = flag_keywords([line for line, _ in kept]) if flag_keywords is not None else None
+        of_words = importance([line for line, _ in kept]) if importance is not None else None
         for row, (line, ids) in enumerate(kept):
-            tokens = np.array(ids, dtype=dtype)
-            if word_flags is None:
-                yield _Sentence(tokens, np.zeros(len(ids), dtype=np.uint8))
-            else:
-                yield _Sentence(tokens, _flags_of_pieces(word_flags[row], starts_word[tokens], line))
+            of_pieces = np.zeros(len(ids), dtype=np.uint8)
+            if of_words is not None:
+                of_pieces = _importance_of_pieces(of_words[row], tokenizer.part_of_token(line, ids), line)
+            yield _Sentence(np.array(ids, dtype=dtype), of_pieces)
 
 
-def _flags_of_pieces(word_flags: list[bool], starts_word: npt.NDArray[np.bool_], line: str) -> npt.NDArray[np.uint8]:
-    """A word's flag for each of its pieces."""
-    word_of_piece = np.cumsum(starts_word) - 1
-    if len(word_flags) != word_of_piece[-1] + 1:
-        raise ValueError(f"flag_keywords gave {len(word_flags)} flags for {word_of_piece[-1] + 1} words: {line!r}")
-    flags: npt.NDArray[np.uint8] = np.array(word_flags, dtype=np.uint8)[word_of_piece]
-    return flags
+def _importance_of_pieces(of_words: Sequence[int], word_of_piece: list[int], line: str) -> npt.NDArray[np.uint8]:
+    """A word's importance for each of its pieces."""
+    if len(of_words) != word_of_piece[-1] + 1:
+        raise ValueError(f"importance gave {len(of_words)} numbers for {word_of_piece[-1] + 1} words: {line!r}")
+    of_pieces: npt.NDArray[np.uint8] = np.array(of_words, dtype=np.uint8)[word_of_piece]
+    return of_pieces
 
 
 def _write_shard(
     folder: Path, number: int, sentences: Iterable[_Sentence], dtype: np.dtype[Any]
 ) -> tuple[npt.NDArray[np.int32], int]:
-    """The sentences' lengths and how many tokens are flagged; a shard is gathered as bytes, which is most compact."""
-    tokens, flags, sizes = bytearray(), bytearray(), []
+    """The sentences' lengths and how many tokens are important; a shard is gathered as bytes, which is most compact."""
+    tokens, importance, sizes = bytearray(), bytearray(), []
     for sentence in sentences:
         tokens += sentence.tokens.tobytes()
-        flags += sentence.flags.tobytes()
+        importance += sentence.importance.tobytes()
         sizes.append(len(sentence.tokens))
     lengths = np.array(sizes, dtype=np.int32)
     np.save(_shard_path(folder, "offsets", number), np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
     np.save(_shard_path(folder, "tokens", number), np.frombuffer(tokens, dtype=dtype))
-    np.save(_shard_path(folder, "flags", number), np.frombuffer(flags, dtype=np.uint8))
-    return lengths, sum(flags)
+    np.save(_shard_path(folder, "flags", number), np.frombuffer(importance, dtype=np.uint8))
+    return lengths, len(importance) - importance.count(0)
 
 
 def _write_index(
@@ -259,6 +259,7 @@ def _write_index(
         "tokenizer": tokenizer.fingerprint,
         "sentences_of_shard": sizes,
         "summary": vars(summary),
+        "specials": {**vars(tokenizer.specials), "ids": sorted(tokenizer.specials.ids)},
     }
     write_atomically(folder / _INDEX, json.dumps(index, indent=2) + "\n")
 
@@ -289,9 +290,16 @@ def _read_index(folder: Path) -> dict[str, Any]:
         raise ValueError(f"no token shards: {folder} does not exist (run prepare first)")
     index = read_json_object(folder / _INDEX)
     expected = {"format", "vocabulary_size", "dtype", "tokenizer", "sentences_of_shard", "summary"}
-    if index.get("format") != _FORMAT or index.keys() != expected or index["dtype"] not in ("uint16", "uint32"):
+    is_whole = index.keys() - {"specials"} == expected and index["dtype"] in ("uint16", "uint32")
+    if index.get("format") != _FORMAT or not is_whole:
         raise ValueError(f"{folder / _INDEX} does not describe token shards of format {_FORMAT!r}: prepare them again")
     return index
+
+
+def _specials_of(index: dict[str, Any]) -> Specials:
+    """Those of the tokenizer; shards from before there was a choice have ours."""
+    stored = index.get("specials")
+    return OURS if stored is None else Specials(**{**stored, "ids": frozenset(stored["ids"])})
 
 
 def _open_array(path: Path, dtype: np.dtype[Any], size: int) -> npt.NDArray[Any]:

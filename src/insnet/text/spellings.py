@@ -7,7 +7,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from insnet.text.tokenizer import BOS, SPECIALS, Tokenizer
+from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import MARK, split
 
 _MOST_SPELLINGS = 4096
@@ -18,11 +18,14 @@ def spellings(tokenizer: Tokenizer, phrase: str) -> list[list[int]]:
 
     The ids are those of `same_letters`: one stands for all tokens with the same letters in whatever case.
     """
+    bos = tokenizer.specials.bos
     words = [part.strip(MARK) for part in split(phrase)]
     if not words:
         raise ValueError(f"cannot ban {phrase!r}: it holds no word")
-    ways = [[way for form in _forms(word) for way in _ways(tokenizer, form)] for word in words]
-    ways[0] += [way for form in _forms(words[0]) for way in _ways(tokenizer, form, at_start=True)]
+    initial, further = _tables(tokenizer)
+    ways = [[way for form in _forms(word) for way in _ways(form, initial, further)] for word in words]
+    # At the start of a text, behind <bos>, further pieces alone print a word, too; and so they do behind a bracket.
+    ways[0] += [[bos, *way] for form in _forms(words[0]) for way in _ways(form, further, further)]
     count = 1
     for ways_of_word in ways:
         count *= len(ways_of_word)
@@ -40,13 +43,8 @@ def _forms(word: str) -> list[str]:
     return [left + word + right for left, right in product(("", MARK), repeat=2)]
 
 
-def _ways(tokenizer: Tokenizer, form: str, *, at_start: bool = False) -> Iterator[list[int]]:
-    """Every way to build one word from a word-initial token and further pieces.
-
-    At the start of a text, behind <bos>, further pieces alone print a word, too: the ways `at_start` are those.
-    """
-    initial, further = _tables(tokenizer)
-    initial = further if at_start else initial
+def _ways(form: str, initial: dict[bytes, int], further: dict[bytes, int]) -> Iterator[list[int]]:
+    """Every way to build one word from a word-initial token and further pieces."""
     encoded = form.encode()
 
     def build(start: int) -> Iterator[list[int]]:
@@ -63,7 +61,7 @@ def _ways(tokenizer: Tokenizer, form: str, *, at_start: bool = False) -> Iterato
     for number, way in enumerate(build(0)):
         if number > _MOST_SPELLINGS:
             raise ValueError(f"cannot ban {form!r}: it can be written in too many ways; ban a shorter part")
-        yield [BOS, *way] if at_start else way
+        yield way
 
 
 @lru_cache(maxsize=4)
@@ -71,19 +69,22 @@ def _tables(tokenizer: Tokenizer) -> tuple[dict[bytes, int], dict[bytes, int]]:
     """The first word-initial token and the first further piece of all letters, by their bytes in lower case."""
     initial: dict[bytes, int] = {}
     further: dict[bytes, int] = {}
-    for token in range(len(SPECIALS), tokenizer.size):
+    for token in sorted(set(range(tokenizer.size)) - tokenizer.specials.ids):
         (initial if tokenizer.starts_word[token] else further).setdefault(_lowered(tokenizer, token), token)
     return initial, further
 
 
 def same_letters(tokenizer: Tokenizer) -> Tensor:
-    """The first token (V,) with each token's letters in whatever case; specials stand for themselves."""
+    """The first token (V,) with each token's letters in whatever case; specials stand for themselves.
+
+    Opening brackets and quotes behind which a word goes on without a mark are all like <bos>: a word begins there.
+    """
     initial, further = _tables(tokenizer)
-    same = [
-        (initial if tokenizer.starts_word[token] else further)[_lowered(tokenizer, token)]
-        for token in range(len(SPECIALS), tokenizer.size)
-    ]
-    return torch.tensor([*range(len(SPECIALS)), *same])
+    same = list(range(tokenizer.size))
+    for token in set(same) - tokenizer.specials.ids:
+        table = initial if tokenizer.starts_word[token] else further
+        same[token] = tokenizer.specials.bos if token in tokenizer.openers else table[_lowered(tokenizer, token)]
+    return torch.tensor(same)
 
 
 def _lowered(tokenizer: Tokenizer, token: int) -> bytes:

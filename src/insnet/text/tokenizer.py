@@ -1,296 +1,90 @@
-"""The tokenizer: whole words or byte-level pieces, over text split reversibly into words and marked symbols.
+"""What a tokenizer is, and how one is read from a folder."""
 
-`words.split` decides what a word is; the tokenizers library does the counting, merging and looking up.
-"""
-
-import hashlib
-import json
-import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal as OneOf
+from typing import Protocol
 
-import tokenizers
-import torch
-from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
-from insnet.files import read_json_object, write_atomically
-from insnet.text import words as text_words
-from insnet.text.words import MARK, Literal
-
-SPECIALS = ("<pad>", "<bos>", "<eos>", "<sep>", "<unk>")
-PAD, BOS, EOS, SEP, UNK = range(5)
-
-WORD_START = "Ġ"  # how the byte alphabet writes the space in front of a word
-_BYTES = 256
-_FORMAT = "insnet-tokenizer-1"
-_VOCABULARY_FILE, _CONFIG_FILE = "tokenizer.json", "tokenizer_config.json"
-_LIBRARY_MODEL = {"word": "WordLevel", "bpe": "BPE"}
-
-_MAY_JOIN_AFTER_REQUIRED = frozenset('.,;:!?)]}"”»…%')
-_MAY_JOIN_BEFORE_REQUIRED = frozenset('([{"“«$£€#')
+from insnet.files import read_json_object
+from insnet.text.byte_level import ByteLevelTokenizer
+from insnet.text.marked import CONFIG_FILE, FORMAT, MarkedTokenizer
+from insnet.text.pieces import Facts
+from insnet.text.specials import Specials
+from insnet.text.words import Literal
 
 
-@dataclass(frozen=True)
-class TokenizerConfig:
-    """How a vocabulary is learned."""
-
-    kind: OneOf["word", "bpe"]
-    """`word`: every word one token, rare ones unknown; `bpe`: byte-level pieces, nothing is ever unknown."""
-    vocabulary_size: int
-    """The most tokens the vocabulary may have, special ones included."""
-    lower_case: bool
-    """Whether text is lower-cased before anything else."""
-    minimum_count: int = 1
-    """How often a word (or a pair of pieces to merge) must occur to enter the vocabulary."""
-
-    def __post_init__(self) -> None:
-        if self.kind not in _LIBRARY_MODEL:
-            raise ValueError(f"tokenizer kind {self.kind!r} is unknown: choose 'word' or 'bpe'")
-        smallest = len(SPECIALS) + (_BYTES if self.kind == "bpe" else 1)
-        if self.vocabulary_size < smallest:
-            raise ValueError(
-                f"vocabulary_size {self.vocabulary_size} is too small: a {self.kind} tokenizer needs {smallest} or more"
-            )
-        if self.minimum_count < 1:
-            raise ValueError(f"minimum_count {self.minimum_count} is below 1")
-
-
-class Tokenizer:
-    """Text to token ids and back; made by `learn` or `load`."""
-
-    def __init__(self, library: tokenizers.Tokenizer, config: TokenizerConfig) -> None:
-        self.config = config
-        self._library = library
-        self._surfaces = [library.id_to_token(token) or "" for token in range(library.get_vocab_size())]
-        self.starts_word = [self._begins_word(token) for token in range(self.size)]
-        self.bytes_of_token = [self._bytes_of(token) for token in range(self.size)]
-        self.fingerprint = _fingerprint(library, config)
-        """The same for the same vocabulary and settings, and for no other."""
-
-    @classmethod
-    def learn(cls, lines: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
-        """The tokenizer of a corpus, read once; the same lines give the same tokenizer."""
-        learn = _learn_words if config.kind == "word" else _learn_pieces
-        return cls(learn(lines, config), config)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> "Tokenizer":
-        """The tokenizer that `save` wrote into a folder."""
-        folder = Path(folder)
-        config = _read_config(folder / _CONFIG_FILE)
-        return cls(_read_library(folder / _VOCABULARY_FILE, config), config)
-
-    def save(self, folder: str | Path) -> None:
-        """Write tokenizer.json and tokenizer_config.json into a folder; a killed save leaves no half file."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / _VOCABULARY_FILE, self._library.to_str(pretty=True))
-        settings = {"format": _FORMAT, **asdict(self.config)}
-        write_atomically(folder / _CONFIG_FILE, json.dumps(settings, indent=2) + "\n")
+class Tokenizer(Protocol):
+    """Text to token ids and back: a `MarkedTokenizer`, which we learn, or a pretrained `ByteLevelTokenizer`."""
 
     @property
     def size(self) -> int:
         """How many tokens there are, special ones included; ids run from 0 to size - 1."""
-        return len(self._surfaces)
 
+    @property
+    def specials(self) -> Specials:
+        """The tokens that are no text."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same vocabulary and settings, and for no other."""
+
+    @property
+    def is_cased(self) -> bool:
+        """Whether upper and lower case are told apart."""
+
+    @property
+    def starts_word(self) -> Sequence[bool]:
+        """Of each token, whether it begins a word."""
+
+    @property
+    def bytes_of_token(self) -> Sequence[bytes]:
+        """Each token's own bytes: without the space in front of it, with joiner marks."""
+
+    @property
+    def openers(self) -> frozenset[int]:
+        """Tokens behind which a word begins with one of its further pieces, like an opening bracket or a space."""
+
+    @property
+    def space(self) -> int | None:
+        """The token that prints a space and nothing else, if there is one."""
+
+    def __hash__(self) -> int: ...
     def encode(self, text: str) -> list[int]:
         """The token ids of a text, without <bos> and <eos>."""
-        return list(self._library.encode(self._marked(text), add_special_tokens=False).ids)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of many texts: the same as `encode` of each, on all cores."""
-        marked = [self._marked(text) for text in texts]
-        return [list(encoding.ids) for encoding in self._library.encode_batch_fast(marked, add_special_tokens=False)]
+
+    def encode_literal(self, literal: Literal, *, stands_first: bool = False) -> list[int]:
+        """The token ids of a required stretch, written as they are inside a text, or `stands_first` in it."""
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of token ids; special tokens other than <unk> leave no trace."""
-        return self.render([int(token) for token in ids])
+        """The text of token ids."""
 
     def render(self, parts: Sequence[int | Literal]) -> str:
-        """The text of token ids and required stretches: pieces make words, words are joined where they say so.
-
-        A literal ends the word before it, and no piece after it continues it.
-        """
-        return text_words.render(list(self._printable(parts)))
+        """The text of token ids and required stretches; no piece ever continues a required stretch."""
 
     def piece(self, token: int) -> str:
-        """One token as a reader should see it, without word-start and joiner marks."""
-        return self.bytes_of_token[token].decode("utf-8", errors="backslashreplace").strip(MARK)
+        """One token as a reader should see it, without the space in front of it and without joiner marks."""
 
     def words(self, ids: Sequence[int]) -> list[list[int]]:
         """The token ids grouped into words; a special token is a group of its own."""
-        groups: list[list[int]] = []
-        for index, token in enumerate(ids):
-            if index == 0 or self.starts_word[token] or ids[index - 1] < len(SPECIALS):
-                groups.append([])
-            groups[-1].append(token)
-        return groups
+
+    def part_of_token(self, text: str, ids: Sequence[int]) -> list[int]:
+        """Which part of `words.split(text)` each token of `encode(text)` belongs to."""
+
+    def facts(self, token: int) -> Facts:
+        """What is known about a token."""
 
     def lexicon(self) -> dict[str, Tensor]:
-        """What is known about each token: bool tables of shape (V,).
+        """What is known about each token: the tables (V,) of `pieces.Facts`."""
 
-        `starts_word`: begins a word. `joins_left`, `joins_right`: stands against its neighbour without a space.
-        `may_follow_required`, `may_precede_required`: may stand directly after, before a required word without
-        becoming part of it. `generatable`: a model may insert it.
-        """
-        facts = [self._facts(token) for token in range(self.size)]
-        return {name: torch.tensor([fact[name] for fact in facts], dtype=torch.bool) for name in facts[0]}
-
-    def _facts(self, token: int) -> dict[str, bool]:
-        starts_word, is_special = self.starts_word[token], token < len(SPECIALS)
-        text = _text_or_none(self.bytes_of_token[token])
-        if is_special or text is None:  # half a character may be anything: keep it away from required words
-            follows, precedes = is_special, is_special
-            joins_left, joins_right, generatable = False, False, False
-        else:
-            core = text.strip(MARK)
-            joins_left = starts_word and text.startswith(MARK)
-            joins_right = text.endswith(MARK) and not (text == MARK and starts_word)
-            # "3" followed by "￭.￭" and "14" would read 3.14: what joins a required word must end there.
-            follows = starts_word and (not joins_left or (_all_in(core, _MAY_JOIN_AFTER_REQUIRED) and not joins_right))
-            precedes = not joins_right or _all_in(core, _MAY_JOIN_BEFORE_REQUIRED)
-            generatable = core != "" and not any(_is_blank_or_control(character) for character in core)
-        return {
-            "starts_word": starts_word,
-            "joins_left": joins_left,
-            "joins_right": joins_right,
-            "may_follow_required": follows,
-            "may_precede_required": precedes,
-            "generatable": generatable,
-            "is_word": not is_special and starts_word and text is not None and any(map(str.isalnum, text)),
-        }
-
-    def _printable(self, parts: Sequence[int | Literal]) -> Iterator[str | Literal]:
-        """Words as marked text, and literals; token ids between two literals are assembled together."""
-        pending: list[int] = []
-        for part in parts:
-            if isinstance(part, Literal):
-                yield from self._assembled(pending)
-                pending = []
-                yield part
-            elif 0 <= part < self.size:
-                pending.append(part)
-            else:
-                raise ValueError(f"token id {part} is outside the vocabulary of {self.size} tokens")
-        yield from self._assembled(pending)
-
-    def _assembled(self, ids: Sequence[int]) -> Iterator[str]:
-        for word in self.words(ids):
-            if word[0] == UNK or word[0] >= len(SPECIALS):
-                text = b"".join(self.bytes_of_token[token] for token in word).decode("utf-8", errors="replace")
-                yield text[:1] + text[1:-1].replace(MARK, "") + text[1:][-1:]  # a mark inside a word joins nothing
-
-    def _marked(self, text: str) -> str:
-        return " ".join(text_words.split(text, self.config.lower_case))
-
-    def _begins_word(self, token: int) -> bool:
-        is_piece = self.config.kind == "bpe" and token >= len(SPECIALS)
-        return not is_piece or self._surfaces[token].startswith(WORD_START)
-
-    def _bytes_of(self, token: int) -> bytes:
-        """A token's own bytes: without the space in front of it, with joiner marks."""
-        surface = self._surfaces[token]
-        if self.config.kind == "word" or token < len(SPECIALS):
-            return surface.encode()
-        return bytes(_BYTE_OF_CHARACTER[character] for character in surface.removeprefix(WORD_START))
+    def save(self, folder: str | Path) -> None:
+        """Write tokenizer.json and tokenizer_config.json into a folder; a killed save leaves no half file."""
 
 
-def _learn_words(lines: Iterable[str], config: TokenizerConfig) -> tokenizers.Tokenizer:
-    counts: Counter[str] = Counter()
-    for line in lines:
-        counts.update(text_words.split(line, config.lower_case))
-    frequent = (word for word, count in counts.items() if count >= config.minimum_count)
-    by_frequency = sorted(frequent, key=lambda word: (-counts[word], word))
-    vocabulary = [*SPECIALS, *by_frequency[: config.vocabulary_size - len(SPECIALS)]]
-    if len(vocabulary) == len(SPECIALS):
-        raise ValueError(f"no word occurs {config.minimum_count} times in the text: there is no vocabulary to learn")
-    word_ids = {word: token for token, word in enumerate(vocabulary)}
-    library = tokenizers.Tokenizer(models.WordLevel(word_ids, unk_token=SPECIALS[UNK]))
-    library.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    library.add_special_tokens(list(SPECIALS))
-    return library
-
-
-def _learn_pieces(lines: Iterable[str], config: TokenizerConfig) -> tokenizers.Tokenizer:
-    library = tokenizers.Tokenizer(models.BPE())
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
-    library.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), byte_level])
-    library.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=config.vocabulary_size,
-        min_frequency=config.minimum_count,
-        special_tokens=list(SPECIALS),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    library.train_from_iterator((" ".join(text_words.split(line, config.lower_case)) for line in lines), trainer)
-    return library
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """The byte behind each character of GPT-2's alphabet: printable ones as themselves, the rest from U+0100 on."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(_BYTES) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(0x100 + rank): byte for rank, byte in enumerate(hidden)}
-
-
-_BYTE_OF_CHARACTER = _byte_alphabet()
-
-
-def _text_or_none(encoded: bytes) -> str | None:
-    try:
-        return encoded.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-
-
-def _is_blank_or_control(character: str) -> bool:
-    """Whether a byte-level piece holds what a text never has inside a word: a space, a line break, a control."""
-    return character.isspace() or unicodedata.category(character) == "Cc"
-
-
-def _all_in(text: str, allowed: frozenset[str]) -> bool:
-    return text != "" and allowed.issuperset(text)
-
-
-def _fingerprint(library: tokenizers.Tokenizer, config: TokenizerConfig) -> str:
-    identity = library.to_str() + json.dumps([config.kind, config.lower_case])
-    return hashlib.sha256(identity.encode()).hexdigest()[:32]
-
-
-def _read_config(path: Path) -> TokenizerConfig:
-    content = read_json_object(path)
-    if content.pop("format", None) != _FORMAT:
-        raise ValueError(f"{path} was not written by insnet: 'format' is not {_FORMAT!r}")
-    try:
-        return TokenizerConfig(**content)
-    except TypeError as error:
-        raise ValueError(f"{path} does not describe a tokenizer: {error}") from None
-
-
-def _read_library(path: Path, config: TokenizerConfig) -> tokenizers.Tokenizer:
-    content = read_json_object(path)
-    model = content.get("model")
-    if not isinstance(model, dict) or model.get("type") != _LIBRARY_MODEL[config.kind]:
-        raise ValueError(f"{path} holds no {config.kind} vocabulary, but {_CONFIG_FILE} beside it says so")
-    try:
-        library = tokenizers.Tokenizer.from_str(json.dumps(content))
-    except Exception as error:  # the library raises bare Exceptions
-        raise ValueError(f"{path} is not a readable tokenizer: {error}") from None
-    _check_vocabulary(library, config, path)
-    return library
-
-
-def _check_vocabulary(library: tokenizers.Tokenizer, config: TokenizerConfig, path: Path) -> None:
-    size = library.get_vocab_size()
-    surfaces = [library.id_to_token(token) or "" for token in range(size)]
-    if tuple(surfaces[: len(SPECIALS)]) != SPECIALS:
-        raise ValueError(f"{path} does not begin with the special tokens {' '.join(SPECIALS)}")
-    if "" in surfaces or size > config.vocabulary_size:
-        raise ValueError(f"{path} has {size} tokens, but {_CONFIG_FILE} allows at most {config.vocabulary_size}")
-    if config.kind == "bpe" and not set("".join(surfaces[len(SPECIALS) :])) <= _BYTE_OF_CHARACTER.keys():
-        raise ValueError(f"{path} is not byte-level: its pieces hold characters outside the byte alphabet")
+def load_tokenizer(folder: str | Path) -> Tokenizer:
+    """The tokenizer of a folder: one that `save` wrote, or the byte-level one of a Hugging Face folder."""
+    config = read_json_object(Path(folder) / CONFIG_FILE)
+    return MarkedTokenizer.load(folder) if config.get("format") == FORMAT else ByteLevelTokenizer.load(folder)

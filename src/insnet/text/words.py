@@ -11,7 +11,7 @@ A symbol that touched a neighbour carries the joiner mark on that side; everythi
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,9 +40,15 @@ _TOUCHING_IN_ASCII = r"[\w'-]"  # the same where there is nothing else, compiled
 _REPLACED = {ord(MARK): MARK_IN_TEXT, **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
 
 
+_ENDS_SENTENCE = frozenset(".!?…。！？")
+_AROUND_SENTENCES = "".join(
+    [*"\"'”’»)]}", *"([{“‘«¿¡", " "]
+)  # may stand between a sentence's end and the next one's word
+
+
 @dataclass(frozen=True)
 class Literal:
-    """A stretch of required text, printed verbatim."""
+    """A stretch of required text, printed verbatim, but for the capital that some may take."""
 
     text: str
     """What is printed, character for character."""
@@ -50,6 +56,9 @@ class Literal:
     """Whether it stands directly against what comes before it."""
     joins_right: bool = False
     """Whether it stands directly against what comes after it."""
+    takes_capital: bool = False
+    """Whether it begins with a capital at the start of a sentence, if it was given in lower case: keywords do, text
+    around blanks does not. What takes a capital ends no sentence: "e.g." may be one."""
 
 
 def normalise(text: str, *, lower_case: bool = False) -> str:
@@ -73,21 +82,44 @@ def join(parts: Iterable[str]) -> str:
     return render(list(parts))
 
 
-def render(parts: Sequence[str | Literal]) -> str:
+def render(parts: Sequence[str | Literal], *, capitals: bool = False) -> str:
     """The text of marked parts and literals: one space between neighbours, unless one of them joins.
+
+    With `capitals` literals that take one get it at the start of a sentence.
 
     >>> render(["(￭", Literal("New  York"), "￭,", "USA"])
     '(New  York, USA'
     """
     printed: list[str] = []
     is_open = True  # nothing parts what comes next from what stands before it
+    starts_sentence = capitals
     for part in parts:
         literal = part if isinstance(part, Literal) else _unmarked(part)
         if not (is_open or literal.joins_left):
             printed.append(" ")
-        printed.append(literal.text)
+        takes_capital = literal.takes_capital and starts_sentence
+        printed.append(capitalised(literal.text) if takes_capital else literal.text)
         is_open = literal.joins_right
+        if core := literal.text.rstrip(_AROUND_SENTENCES):
+            is_end = core[-1] in _ENDS_SENTENCE and not core.endswith(("..", "…")) and not literal.takes_capital
+            goes_on = literal.joins_right and core == literal.text  # the point of 3.14 or of a.b
+            starts_sentence = capitals and is_end and not goes_on
     return "".join(printed)
+
+
+def capitalised(text: str) -> str:
+    """The text with a capital first letter, if all of it is in lower case and that letter has one.
+
+    >>> [capitalised(text) for text in ("new york", "iPhone", "3d", "ßa")]
+    ['New york', 'iPhone', '3d', 'ßa']
+    """
+    first, upper = text[:1], text[:1].upper()
+    return upper + text[1:] if text.islower() and len(upper) == 1 and upper.lower() == first else text
+
+
+def touches(character: str) -> bool:
+    """Whether a character that stands directly beside a word becomes part of it: letters, digits, - and '."""
+    return re.match(_TOUCHING, character) is not None
 
 
 def whole_word_pattern(phrase: str, *, ignore_case: bool = False, in_ascii: bool = False) -> re.Pattern[str]:
@@ -102,24 +134,56 @@ def whole_word_pattern(phrase: str, *, ignore_case: bool = False, in_ascii: bool
 
 
 def contains_in_order(text: str, phrases: Iterable[str], *, ignore_case: bool = False) -> bool:
-    """Whether all phrases occur as whole words, in their order, each as often as it is given, none overlapping."""
+    """Whether all phrases occur as whole words, in their order, each as often as it is given, none overlapping.
+
+    A phrase in lower case may begin with a capital where a sentence begins.
+    """
     text, end = unicodedata.normalize("NFC", text), 0
     for phrase in phrases:
-        found = _pattern(phrase, ignore_case, text.isascii()).search(text, end)
-        if found is None:
+        span = next(find_phrase(text, phrase, end, ignore_case=ignore_case), None)
+        if span is None:
             return False
-        end = found.end()
+        end = span[1]
     return True
 
 
 def count_found(text: str, phrases: Iterable[str], *, ignore_case: bool = False) -> int:
-    """How many of the phrases occur as whole words, in any order; one given twice counts twice if it is there twice."""
+    """How many of the phrases occur as whole words, in any order; one given twice counts twice if it is there twice.
+
+    A phrase in lower case may begin with a capital where a sentence begins.
+    """
     text = unicodedata.normalize("NFC", text)
     wanted = Counter(_canonical(phrase.lower() if ignore_case else phrase) for phrase in phrases)
     return sum(
-        min(times, sum(1 for _ in _pattern(phrase, ignore_case, text.isascii()).finditer(text)))
+        min(times, sum(1 for _ in find_phrase(text, phrase, ignore_case=ignore_case)))
         for phrase, times in wanted.items()
     )
+
+
+def find_phrase(text: str, phrase: str, start: int = 0, *, ignore_case: bool = False) -> Iterator[tuple[int, int]]:
+    """Start and end of each place where a phrase stands as whole words in a text in NFC, none overlapping; a phrase in
+    lower case may begin with a capital where a sentence begins.
+
+    >>> list(find_phrase("Day by day. (Day!) The Day", "day"))
+    [(0, 3), (7, 10), (13, 16)]
+    """
+    forms = dict.fromkeys([phrase] if ignore_case else [phrase, capitalised(phrase)])
+    patterns = [_pattern(form, ignore_case, text.isascii()) for form in forms]
+    while found := _first(pattern.search(text, start) for pattern in patterns):
+        if found.re is patterns[0] or _starts_sentence(text, found.start()):
+            yield found.span()
+            start = found.end()
+        else:
+            start = found.start() + 1
+
+
+def _first(matches: Iterable[re.Match[str] | None]) -> re.Match[str] | None:
+    return min((match for match in matches if match), key=lambda match: match.start(), default=None)
+
+
+def _starts_sentence(text: str, position: int) -> bool:
+    before = text[:position].rstrip(_AROUND_SENTENCES)
+    return before == "" or before[-1] in _ENDS_SENTENCE
 
 
 def _canonical(phrase: str) -> str:

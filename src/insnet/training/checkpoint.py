@@ -1,8 +1,7 @@
 """Checkpoints: folders that appear whole or not at all, without pickle.
 
-checkpoints/step-00000120/ holds model.safetensors, optimizer.safetensors (the optimizers' moments by parameter name),
-average.safetensors where the weights are averaged, and state.json. Randomness needs no state: all of it is a function
-of the update.
+checkpoints/step-00000120/ holds model.safetensors, optimizer.safetensors (the optimizers' moments by parameter name)
+and state.json. Randomness needs no state: all of it is a function of the update.
 """
 
 import dataclasses
@@ -19,11 +18,10 @@ from torch import Tensor, nn
 
 from insnet.families.storage import WEIGHTS_FILE, check_tensors, load_weights, read_tensors, write_tensors
 from insnet.files import read_json_object, write_atomically
-from insnet.training.average import WeightAverage
 from insnet.training.muon import Muon
 
 _FORMAT = "insnet-checkpoint-1"
-_OPTIMIZER_FILE, _AVERAGE_FILE, _STATE_FILE = "optimizer.safetensors", "average.safetensors", "state.json"
+_OPTIMIZER_FILE, _STATE_FILE = "optimizer.safetensors", "state.json"
 _MOMENTS: Mapping[type[torch.optim.Optimizer], tuple[str, ...]] = {
     torch.optim.AdamW: ("exp_avg", "exp_avg_sq", "step"),
     Muon: ("momentum_buffer",),
@@ -64,7 +62,6 @@ def save_checkpoint(
     model: nn.Module,
     optimizers: Sequence[torch.optim.Optimizer],
     progress: Progress,
-    average: WeightAverage | None = None,
 ) -> Path:
     """The checkpoint written under `folder`; older ones are removed once it is safely on disk."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,8 +73,6 @@ def save_checkpoint(
         partial.mkdir()
         write_tensors(partial / WEIGHTS_FILE, model.state_dict())
         write_tensors(partial / _OPTIMIZER_FILE, optimizer_tensors(model, optimizers))
-        if average is not None:
-            write_tensors(partial / _AVERAGE_FILE, average.tensors())
         state = {"format": _FORMAT, **dataclasses.asdict(progress)}
         write_atomically(partial / _STATE_FILE, json.dumps(state, indent=2) + "\n")
         _sync_folder(partial)
@@ -87,6 +82,17 @@ def save_checkpoint(
     return target
 
 
+def forget_optimizer(checkpoint: Path) -> None:
+    """Leaves of all checkpoints this one, of a run that has finished, and of it what cannot go on learning."""
+    (checkpoint / _OPTIMIZER_FILE).unlink(missing_ok=True)
+    _prune(checkpoint.parent, kept=1)
+
+
+def has_optimizer(checkpoint: Path) -> bool:
+    """Whether a run can go on from here."""
+    return (checkpoint / _OPTIMIZER_FILE).is_file()
+
+
 def newest_checkpoint(folder: Path) -> Path | None:
     """The checkpoint with the most updates, or None; half-written ones have another name and don't count."""
     return max(_checkpoints(folder), default=None)
@@ -94,7 +100,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 def read_progress(checkpoint: Path) -> Progress:
     """Where the run stood; a damaged or foreign checkpoint is a ValueError."""
-    with _told_how_to_go_on(checkpoint):
+    with _with_advice(checkpoint):
         state = read_json_object(checkpoint / _STATE_FILE)
         if state.pop("format", None) != _FORMAT:
             raise ValueError(f"{checkpoint / _STATE_FILE} was not written by this program")
@@ -110,14 +116,11 @@ def load_checkpoint(
     checkpoint: Path,
     model: nn.Module,
     optimizers: Sequence[torch.optim.Optimizer],
-    average: WeightAverage | None = None,
 ) -> None:
-    """Fill model, optimizers and average from a checkpoint; a damaged or foreign one is a ValueError."""
-    with _told_how_to_go_on(checkpoint):
+    """Fill model and optimizers from a checkpoint; a damaged or foreign one is a ValueError."""
+    with _with_advice(checkpoint):
         load_weights(model, checkpoint)
         _fill_optimizers(model, optimizers, checkpoint / _OPTIMIZER_FILE)
-        if average is not None:
-            _fill_average(average, checkpoint / _AVERAGE_FILE)
 
 
 def optimizer_tensors(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:
@@ -155,14 +158,8 @@ def _fill_optimizers(model: nn.Module, optimizers: Sequence[torch.optim.Optimize
         optimizer.load_state_dict(content)
 
 
-def _fill_average(average: WeightAverage, path: Path) -> None:
-    tensors = read_tensors(path)
-    check_tensors(tensors, {name: tuple(tensor.shape) for name, tensor in average.tensors().items()}, path)
-    average.fill(tensors)
-
-
 @contextmanager
-def _told_how_to_go_on(checkpoint: Path) -> Iterator[None]:
+def _with_advice(checkpoint: Path) -> Iterator[None]:
     """Adds to a ValueError which folder to remove: going on from an older checkpoint must be a person's choice."""
     try:
         yield
@@ -173,9 +170,9 @@ def _told_how_to_go_on(checkpoint: Path) -> Iterator[None]:
         ) from None
 
 
-def _prune(folder: Path) -> None:
+def _prune(folder: Path, kept: int = _KEPT) -> None:
     """Leave the newest checkpoints only; a killed removal leaves nothing that looks like a checkpoint."""
-    for path in sorted(_checkpoints(folder))[:-_KEPT]:
+    for path in sorted(_checkpoints(folder))[:-kept]:
         leftover = folder / f"{_PARTIAL}{path.name}"
         os.rename(path, leftover)
         shutil.rmtree(leftover)

@@ -1,4 +1,4 @@
-"""Where training runs, and who may ask it to stop."""
+"""Where training runs, and who may stop it."""
 
 import importlib.util
 import signal
@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from insnet.devices import find_device
 from insnet.training.recipe import TrainConfig
 
 
@@ -20,10 +21,7 @@ def make_accelerator(config: TrainConfig) -> Any:
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState
 
-    has_gpu = torch.cuda.is_available()
-    if config.device == "cuda" and not has_gpu:
-        raise ValueError("train.device is 'cuda', but torch sees no GPU here: set it to 'auto' or 'cpu'")
-    on_gpu = has_gpu and config.device != "cpu"
+    on_gpu = find_device(config.device).type == "cuda"
     if config.precision == "bf16" and not on_gpu:
         raise ValueError("train.precision 'bf16' needs a GPU: set it to 'auto' or 'float32'")
     if AcceleratorState._shared_state and not torch.distributed.is_initialized():
@@ -35,19 +33,19 @@ def make_accelerator(config: TrainConfig) -> Any:
 def stop_requests() -> Iterator[Callable[[], bool]]:
     """A function that says whether Ctrl-C or a polite kill came; a second one stops at once.
 
-    Signals reach the main thread only; elsewhere nobody can ask.
+    Signals reach the main thread only; elsewhere none arrives.
     """
-    asked = threading.Event()
+    requested = threading.Event()
     before: dict[signal.Signals, Any] = {}
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        asked.set()
+        requested.set()
         signal.signal(number, before[signal.Signals(number)])
 
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked.is_set
+        yield requested.is_set
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -31,11 +31,14 @@ class Updated:
 
     update: int
     updates: int
+    """How many there will be; in a run with a budget of time, as many as its pace lets expect."""
     losses: dict[str, float]
     """Nats per decision, and "loss"."""
     learning_rate: float
-    tokens_per_second: float
-    """Insertions learned from, since the last report."""
+    insertions_per_second: float
+    """Learned from, since the last report."""
+    seconds_left: float
+    """Until the end, at the pace of the whole run."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ Listener = Callable[[Event], None]
 
 
 def console(stream: TextIO | None = None) -> Listener:
-    """A listener for people: a progress bar on a terminal, plain lines elsewhere; standard error unless told."""
+    """A listener for people: a progress bar on a terminal, plain lines elsewhere; standard error unless given."""
     stream = stream or sys.stderr
     return _Bar(stream) if stream.isatty() else _Lines(stream)
 
@@ -84,10 +87,10 @@ def text_of_event(event: Event) -> str | None:
             processes = f" x {event.processes}" if event.processes > 1 else ""
             return f"training {event.parameters:,} parameters on {event.device}{processes}{after}"
         case Updated():
-            pace = f"{event.tokens_per_second:,.0f} tokens/s"
-            return f"update {event.update}/{event.updates}  {_losses(event.losses)}  {pace}"
+            return f"update {event.update}/{event.updates}  {_progress(event)}"
         case Evaluated():
-            return f"update {event.update}  valid {_losses(event.losses)}{'  (best so far)' if event.is_best else ''}"
+            best = "  (best so far)" if event.is_best else ""
+            return f"update {event.update}  valid loss {event.losses['loss']:.3f}{best}"
         case Ended():
             return f"{event.status} after {event.update} updates, {event.seconds:,.0f} s"
         case Saved():
@@ -106,19 +109,14 @@ class _Lines:
 
 
 class _Bar:
-    """A progress bar with losses, speed and the time that is left; other events scroll by above it."""
+    """A progress bar with loss, speed and the time that is left; other events scroll by above it."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        self._progress = Progress(
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}"),
-            TimeRemainingColumn(),
-            console=Console(file=stream),
-        )
+        columns = BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.description}")
+        self._progress = Progress(*columns, console=Console(file=stream))
         self._task: Any = None
 
     def __call__(self, event: Event) -> None:
@@ -128,8 +126,9 @@ class _Bar:
                 self._task = self._progress.add_task("", total=event.updates, completed=event.update)
                 self._progress.start()
             case Updated():
-                text = f"{_losses(event.losses)}  {event.tokens_per_second:,.0f} tokens/s"
-                self._progress.update(self._task, completed=event.update, description=text)
+                self._progress.update(
+                    self._task, completed=event.update, total=event.updates, description=_progress(event)
+                )
             case Ended():
                 self._progress.stop()
                 self._print(event)
@@ -141,5 +140,11 @@ class _Bar:
             self._progress.console.print(text, markup=False, highlight=False)
 
 
-def _losses(losses: dict[str, float]) -> str:
-    return "  ".join(f"{name} {value:.3f}" for name, value in losses.items())
+def _progress(event: Updated) -> str:
+    """Loss, speed and time left; everything else is in the run folder's metrics."""
+    minutes, seconds = divmod(round(event.seconds_left), 60)
+    hours, minutes = divmod(minutes, 60)
+    return (
+        f"loss {event.losses['loss']:.3f}  {event.insertions_per_second:,.0f} insertions/s  "
+        f"{hours}:{minutes:02}:{seconds:02} left"
+    )

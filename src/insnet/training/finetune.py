@@ -1,14 +1,17 @@
 """A model's further training on somebody's own sentences, with defaults that suit a small file and a CPU."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from insnet.families.storage import load_model
+from insnet.families.storage import load_model, read_generation
 from insnet.files import write_atomically
 from insnet.text.batching import Batches, BatchingConfig
 from insnet.text.corpus import read_lines
+from insnet.text.marked import MarkedTokenizer
 from insnet.text.shards import TokenShards
-from insnet.text.tokenizer import Tokenizer
+from insnet.text.tokenizer import Tokenizer, load_tokenizer
 from insnet.training.devices import make_accelerator
 from insnet.training.events import Evaluated, Listener, Notice, console
 from insnet.training.prepare import Prepared, prepare
@@ -22,7 +25,7 @@ _LINES_FOR_ONE_VALID, _MOST_VALID = 20, 500
 _FEWEST_LINES = 2
 _TOKEN_BUDGET = 512  # small batches learn more from a small file: at 8 epochs of 600 lines, far more than 2,048 do
 _SHARE_OF_PEAK = 0.2  # of the learning rate the model was trained with: most is known already
-_EPOCHS = 3.0  # unless somebody asks for another number
+_EPOCHS = 3.0  # unless another number is given
 _ENOUGH_UPDATES, _MOST_EPOCHS = 200, 20.0  # a small file is gone through more often: till there are so many updates
 _EVALUATIONS = 10
 _MUCH_UNKNOWN = 0.05
@@ -49,30 +52,34 @@ def finetune(
     more (up to 20) where 3 make fewer than 200 updates. `minutes` ends training earlier; 0 sets no such limit.
     """
     model_folder, output = Path(model_folder), Path(output)
-    tell = on_event or console()
-    tokenizer = Tokenizer.load(model_folder)
+    report = on_event or console()
+    tokenizer = load_tokenizer(model_folder)
     text_folder = output / _TEXT_FOLDER
     original = load_recipe(model_folder / RECIPE_FILE, [f"train.device={device}"])
-    recipe = _recipe_for(original, tokenizer, text_folder)
+    recipe = _recipe_for(original, tokenizer, text_folder, read_generation(model_folder))
     rate = learning_rate if learning_rate is not None else recipe.train.learning_rate
     chosen = replace(recipe.train, learning_rate=rate, seed=seed, minutes=minutes)
     recipe = replace(recipe, train=chosen)
     RunFolder(output).refuse_if_taken(recipe, resume=resume)
     _split(Path(text_file), text_folder)
-    prepared = prepare(recipe, tokenizer=tokenizer, say=lambda text: tell(Notice(text)))
-    _tell_unknown(prepared, tell)
+    prepared = prepare(recipe, tokenizer=tokenizer, say=lambda text: report(Notice(text)))
+    _report_unknown(prepared, report)
     before = _valid_losses(model_folder, recipe, prepared)
-    tell(Evaluated(0, before, is_best=False))
+    report(Evaluated(0, before, is_best=False))
     total = updates if updates is not None else _updates(_batches(prepared.train, recipe, prepared), epochs)
     pace = max(total // _EVALUATIONS, 1)
     recipe = replace(recipe, train=replace(recipe.train, updates=total, evaluate_every=pace, checkpoint_every=pace))
-    summary = train(recipe, output=output, resume=resume, start_from=model_folder, on_event=_without_unchanged(tell))
-    _tell_gain(before["loss"], summary, tell)
+    summary = train(recipe, output=output, resume=resume, start_from=model_folder, on_event=_without_unchanged(report))
+    _report_gain(before["loss"], summary, report)
+    if summary.status != "interrupted":
+        RunFolder(output).drop_checkpoints()
     return summary
 
 
-def _recipe_for(original: Recipe, tokenizer: Tokenizer, folder: Path) -> Recipe:
-    """The model's own recipe, but for the text and the pace; how many updates it takes depends on the text."""
+def _recipe_for(original: Recipe, tokenizer: Tokenizer, folder: Path, generation: Mapping[str, Any]) -> Recipe:
+    """The model's own recipe, but for the text and the pace; how many updates it takes depends on the text.
+
+    It writes as the model does: settings may have been chosen after it was trained, by what it wrote."""
     longest = original.data.max_tokens
     data = replace(original.data, folder=str(folder), prepared=str(folder / "prepared"))
     config = TrainConfig(
@@ -88,7 +95,8 @@ def _recipe_for(original: Recipe, tokenizer: Tokenizer, folder: Path) -> Recipe:
         patience=3,
         device=original.train.device,
     )
-    return replace(original, data=data, tokenizer=tokenizer.config, train=config)
+    learned = tokenizer.config if isinstance(tokenizer, MarkedTokenizer) else original.tokenizer
+    return replace(original, data=data, tokenizer=learned, train=config, generation=generation)
 
 
 def _split(text_file: Path, folder: Path) -> None:
@@ -110,10 +118,10 @@ def _batches(shards: TokenShards, recipe: Recipe, prepared: Prepared) -> Batches
 
 def _updates(batches: Batches, epochs: float | None) -> int:
     """Updates to make."""
-    an_epoch = batches.updates_per_epoch
+    per_epoch = batches.updates_per_epoch
     if epochs is None:
-        epochs = max(_EPOCHS, min(_ENOUGH_UPDATES / an_epoch, _MOST_EPOCHS))
-    return max(round(epochs * an_epoch), 1)
+        epochs = max(_EPOCHS, min(_ENOUGH_UPDATES / per_epoch, _MOST_EPOCHS))
+    return max(round(epochs * per_epoch), 1)
 
 
 def _valid_losses(model_folder: Path, recipe: Recipe, prepared: Prepared) -> dict[str, float]:
@@ -123,21 +131,21 @@ def _valid_losses(model_folder: Path, recipe: Recipe, prepared: Prepared) -> dic
     return evaluate(accelerator, losses, _batches(prepared.valid, recipe, prepared).in_order(), progress=0.0)
 
 
-def _without_unchanged(tell: Listener) -> Listener:
-    """A listener that hears nothing of what was prepared, and told, a moment ago."""
-    return lambda event: None if isinstance(event, Notice) and ": unchanged, " in event.text else tell(event)
+def _without_unchanged(report: Listener) -> Listener:
+    """A listener that does not receive again what was prepared and reported a moment ago."""
+    return lambda event: None if isinstance(event, Notice) and ": unchanged, " in event.text else report(event)
 
 
-def _tell_gain(before: float, summary: TrainingSummary, tell: Listener) -> None:
+def _report_gain(before: float, summary: TrainingSummary, report: Listener) -> None:
     if summary.best_loss is None:
         return
     text = f"valid loss {before:.3f} before, {summary.best_loss:.3f} after update {summary.best_update}"
     advice = "; it did not help: try a lower learning rate, or more text" if summary.best_loss >= before else ""
-    tell(Notice(text + advice))
+    report(Notice(text + advice))
 
 
-def _tell_unknown(prepared: Prepared, tell: Listener) -> None:
+def _report_unknown(prepared: Prepared, report: Listener) -> None:
     share = prepared.unknown_share()
     if share > 0:
         advice = "; the model can copy them as keywords, but never write them itself" if share > _MUCH_UNKNOWN else ""
-        tell(Notice(f"{share:.1%} of the words are unknown to the model's vocabulary{advice}"))
+        report(Notice(f"{share:.1%} of the words are unknown to the model's vocabulary{advice}"))

@@ -1,4 +1,4 @@
-"""metrics.jsonl, one object a line, and the same numbers for TensorBoard where it is installed."""
+"""metrics.jsonl, one object per line, and the same numbers for TensorBoard where it is installed."""
 
 import importlib.util
 import json
@@ -14,11 +14,11 @@ METRICS_FILE = "metrics.jsonl"
 class Metrics:
     """The numbers of a run, by update; on resuming, what came after the checkpoint is forgotten."""
 
-    def __init__(self, folder: Path, *, after_update: int, tensorboard: bool = True) -> None:
+    def __init__(self, folder: Path, *, after_update: int) -> None:
         path = folder / METRICS_FILE
         _forget_after(path, after_update)
         self._file = path.open("a", encoding="utf-8")
-        self._board = _board(folder / "tensorboard", after_update) if tensorboard else None
+        self._board = _board(folder / "tensorboard", after_update)
 
     def write(self, update: int, values: dict[str, float]) -> None:
         """Add one line."""

@@ -16,8 +16,9 @@ from typing import Any
 from insnet.files import read_json_object, write_atomically
 from insnet.text.corpus import find_split, read_lines
 from insnet.text.keywords import KeywordFlagger, flagger
-from insnet.text.shards import FlagKeywords, TokenShards, write_shards
-from insnet.text.tokenizer import UNK, Tokenizer
+from insnet.text.marked import MarkedTokenizer
+from insnet.text.shards import Importance, TokenShards, write_shards
+from insnet.text.tokenizer import Tokenizer, load_tokenizer
 from insnet.training.recipe import DataConfig, Recipe
 
 SPLITS = ("train", "valid")
@@ -25,7 +26,7 @@ _STAMPS_FILE = "prepared.json"
 _FORMAT = "insnet-prepared-1"
 _GIVEN = "given"  # the stamp of a tokenizer that was not learned here
 _LINES_WORTH_A_POOL = 20_000  # below that, starting other processes takes longer than they save
-_LINES_A_JOB = 256
+_LINES_PER_JOB = 256
 Say = Callable[[str], None]
 
 
@@ -41,7 +42,9 @@ class Prepared:
 
     def unknown_share(self) -> float:
         """The share of <unk> among the tokens of the train split."""
-        unknown = sum(int((self.train.tokens(row) == UNK).sum()) for row in range(len(self.train)))
+        if (unk := self.tokenizer.specials.unk) is None:
+            return 0.0
+        unknown = sum(int((self.train.tokens(row) == unk).sum()) for row in range(len(self.train)))
         return unknown / max(self.train.summary.tokens, 1)
 
 
@@ -78,7 +81,7 @@ def load_prepared(recipe: Recipe) -> Prepared:
         raise ValueError(f"{folder} holds no prepared {missing[0]}: run prepare first")
     if not stamps.has("settings", _settings_stamp(recipe)):
         raise ValueError(f"{folder} was prepared with other [data] or [tokenizer] settings: run prepare again")
-    tokenizer = Tokenizer.load(folder)
+    tokenizer = load_tokenizer(folder)
     train, valid = (TokenShards(folder / split) for split in SPLITS)
     for shards in (train, valid):
         shards.check(tokenizer)
@@ -104,14 +107,14 @@ def _tokenizer(
     origin: dict[str, Any] = {"text": content, "config": dataclasses.asdict(recipe.tokenizer)}
     stamp = _hash_of_object({_GIVEN: given.fingerprint} if given is not None else origin)
     if stamps.has("tokenizer", stamp) and (folder / "tokenizer.json").is_file():
-        tokenizer = Tokenizer.load(folder)
+        tokenizer = load_tokenizer(folder)
         if given is not None:
             stamps.put(_GIVEN, given.fingerprint)
         say(f"tokenizer: unchanged, {tokenizer.size:,} tokens")
         return tokenizer
     stamps.forget("tokenizer")
     stamps.forget(_GIVEN)
-    tokenizer = given or Tokenizer.learn(read_lines(path, skip_empty=True), recipe.tokenizer)
+    tokenizer = given or MarkedTokenizer.learn(read_lines(path, skip_empty=True), recipe.tokenizer)
     tokenizer.save(folder)
     stamps.put("tokenizer", stamp)
     if given is not None:
@@ -124,20 +127,24 @@ def _given_before(recipe: Recipe, folder: Path, stamps: "_Stamps") -> Tokenizer 
     """The tokenizer of the folder, if it was given by somebody and is what the recipe describes."""
     if _GIVEN not in stamps.content or not (folder / "tokenizer.json").is_file():
         return None
-    found = Tokenizer.load(folder)
-    is_the_same = found.fingerprint == stamps.content[_GIVEN] and found.config == recipe.tokenizer
+    found = load_tokenizer(folder)
+    is_the_same = found.fingerprint == stamps.content[_GIVEN] and _is_described(found, recipe)
     return found if is_the_same else None
+
+
+def _is_described(tokenizer: Tokenizer, recipe: Recipe) -> bool:
+    return isinstance(tokenizer, MarkedTokenizer) and tokenizer.config == recipe.tokenizer
 
 
 def _write_split(
     folder: Path, files: dict[str, Path], split: str, config: DataConfig, tokenizer: Tokenizer, say: Say
 ) -> None:
-    with _flag_keywords(config, files["train"]) as flag_keywords:
+    with _flag_keywords(config, files["train"]) as importance:
         write_shards(
             folder,
             read_lines(files[split]),
             tokenizer,
-            flag_keywords=flag_keywords,
+            importance=importance,
             max_tokens=config.max_tokens,
             on_progress=_progress(split, say),
         )
@@ -145,22 +152,22 @@ def _write_split(
 
 
 def _progress(split: str, say: Say) -> Callable[[int], None]:
-    """Tells of progress each time the number of lines has doubled: few lines, however large the corpus."""
-    told = 1 << 14
+    """Reports progress each time the number of lines has doubled: few lines, however large the corpus."""
+    next_report = 1 << 14
 
     def on_progress(lines: int) -> None:
-        nonlocal told
-        if lines >= told:
+        nonlocal next_report
+        if lines >= next_report:
             say(f"{split}: {lines:,} lines read")
-            while told <= lines:
-                told *= 2
+            while next_report <= lines:
+                next_report *= 2
 
     return on_progress
 
 
 @contextmanager
-def _flag_keywords(config: DataConfig, train: Path) -> Iterator[FlagKeywords | None]:
-    """What marks keyword candidates; YAKE takes milliseconds a line, so that a large corpus goes to all cores."""
+def _flag_keywords(config: DataConfig, train: Path) -> Iterator[Importance | None]:
+    """What marks keyword candidates; YAKE takes milliseconds per line, so that a large corpus goes to all cores."""
     if config.keyword_method == "none":
         yield None
         return
@@ -175,7 +182,7 @@ def _flag_keywords(config: DataConfig, train: Path) -> Iterator[FlagKeywords | N
 
 
 def _in_parallel(pool: ProcessPoolExecutor, flags: KeywordFlagger, lines: list[str]) -> list[list[bool]]:
-    jobs = [lines[start : start + _LINES_A_JOB] for start in range(0, len(lines), _LINES_A_JOB)]
+    jobs = [lines[start : start + _LINES_PER_JOB] for start in range(0, len(lines), _LINES_PER_JOB)]
     return [row for rows in pool.map(flags, jobs) for row in rows]
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from insnet.families import FAMILIES
 from insnet.families.losses import FamilyObjective
 from insnet.text.given import GivenPolicy
-from insnet.text.tokenizer import TokenizerConfig
+from insnet.text.marked import TokenizerConfig
 from insnet.training.optimizer import OptimizerName
 from insnet.training.tables import from_table, parse_override, refuse_unknown, toml_text
 
@@ -84,9 +84,6 @@ class TrainConfig:
     """What a step takes off matrices and embeddings, times the learning rate; biases and norms are left alone."""
     clip: float = 1.0
     """Gradients with a larger norm are scaled down to it; 0 switches clipping off."""
-    average: float = 0.0
-    """How much each update leaves of a moving average of the weights, which is then what is evaluated and kept: 0.999
-    averages about the last thousand updates. 0 keeps the weights themselves."""
     label_smoothing: float = 0.0
     """The share of each token's target that is spread over all tokens while training; valid losses stay true nats."""
     length_shares: tuple[float, ...] = ()
@@ -105,6 +102,8 @@ class TrainConfig:
     """Updates between two evaluations on the valid split."""
     checkpoint_every: int = 1000
     """Updates between two checkpoints: what a killed run loses at most."""
+    keep_optimizer: bool = False
+    """Keep the optimizer's state once a run has finished, so that --resume can add updates; twice the model's size."""
     patience: int = 5
     """Evaluations without a better valid loss before training ends early; 0 never ends early."""
     seed: int = 0
@@ -129,9 +128,8 @@ class TrainConfig:
         _at_least(self, 0, "minutes", "epochs", "warmup_updates", "weight_decay", "clip", "patience", "seed")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is {self.learning_rate}; expected more than 0")
-        for name in ("average", "label_smoothing"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected 0 or more, and less than 1")
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError(f"label_smoothing is {self.label_smoothing}; expected 0 or more, and less than 1")
         if self.length_shares and not (min(self.length_shares) >= 0 < sum(self.length_shares) < math.inf):
             raise ValueError(f"length_shares is {list(self.length_shares)}; expected shares of 0 or more, not all 0")
         if any(length < 1 for length in self.padded_lengths):
@@ -272,5 +270,6 @@ _FREE_ON_RESUME = {
     ("data", "folder"),  # content is compared instead
     ("data", "prepared"),
     *(("train", name) for name in ("updates", "epochs", "patience", "evaluate_every", "checkpoint_every", "log_every")),
+    ("train", "keep_optimizer"),
     *(("train", name) for name in ("device", "compile", "precision", "accumulate")),  # see the trainer for the last
 }

@@ -1,22 +1,24 @@
 """A run folder: who may write into it, and the model folder that grows in it."""
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
+from insnet.cards import write_card
 from insnet.families.generator import Generator
-from insnet.families.storage import config_of_model, save_model
-from insnet.files import write_atomically
+from insnet.families.storage import save_model, write_generation
+from insnet.files import read_json_object, write_atomically
 from insnet.training.checkpoint import newest_checkpoint, read_progress
 from insnet.training.prepare import Prepared
 from insnet.training.recipe import Recipe, load_recipe
 
 RECIPE_FILE = "recipe.toml"
+_FINISHED_FILE = "finished.json"  # where the run stood, once its checkpoints are gone
 _LOCK_FILE = ".lock"
 
 
@@ -47,12 +49,25 @@ class RunFolder:
             return
         if not (self.path / RECIPE_FILE).is_file():
             raise ValueError(f"{self.path} holds something else than a training run: choose another output folder")
+        if (self.path / _FINISHED_FILE).is_file():
+            update = read_json_object(self.path / _FINISHED_FILE)["update"]
+            raise ValueError(
+                f"{self.path} holds a run that finished at update {update}, whose checkpoints are gone: choose another "
+                "output folder; to go on learning, start from its model"
+            )
         if not resume:
             raise ValueError(
                 f"{self.path} already holds a run {self._standing()}: go on with --resume, choose another output "
                 "folder, or remove this one"
             )
         self._refuse_another_recipe(recipe)
+
+    def drop_checkpoints(self) -> None:
+        """Leaves the model of a run that has ended, and no more than a note of where it stood."""
+        newest = self.newest()
+        if newest is not None:
+            write_atomically(self.path / _FINISHED_FILE, json.dumps(asdict(read_progress(newest)), indent=2) + "\n")
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -93,39 +108,26 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         write_atomically(self.path / RECIPE_FILE, recipe.to_toml())
         prepared.tokenizer.save(self.path)
-        generation = json.dumps(dict(recipe.generation), indent=2, ensure_ascii=False)
-        write_atomically(self.path / "generation_config.json", generation + "\n")
+        write_generation(self.path, recipe.generation)
 
     def write_model(
         self, model: Generator, recipe: Recipe, prepared: Prepared, update: int, losses: Mapping[str, float]
     ) -> None:
         """The model as it is now, with its card."""
         save_model(self.path, model)
-        write_atomically(self.path / "README.md", _model_card(model, recipe, prepared, update, losses))
-
-
-def _model_card(model: Generator, recipe: Recipe, prepared: Prepared, update: int, losses: Mapping[str, float]) -> str:
-    config: dict[str, Any] = config_of_model(model)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    rows = "\n".join(f"| {name} | {value:.4f} |" for name, value in losses.items())
-    train, valid = prepared.train.summary, prepared.valid.summary
-    return f"""---
-library_name: insnet
-pipeline_tag: text-generation
-tags: [{", ".join(dict.fromkeys(("insnet", config["family"])))}]
----
-# A model of the family {config["family"]}
-
-Generates text from keywords: `insnet generate --model FOLDER word word ...`.
-
-- Size: {parameters:,} parameters, a vocabulary of {prepared.tokenizer.size:,} tokens ({recipe.tokenizer.kind}).
-- Data: {Path(recipe.data.folder).name}, {train.sentences:,} sentences ({train.tokens:,} tokens) to learn from and \
-{valid.sentences:,} to choose the best update on.
-- Training: best after update {update} of {recipe.train.updates}; every setting is in recipe.toml.
-
-| on the valid split | nats per decision |
-|---|---|
-{rows}
-
-Licence and intended use: not stated; fill in before publishing.
-"""
+        train, valid, family = prepared.train.summary, prepared.valid.summary, recipe.model.family
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        tokens = f"{prepared.tokenizer.size:,} {recipe.tokenizer.kind} tokens"
+        learned = f"{train.sentences:,} sentences ({train.tokens:,} tokens)"
+        write_card(
+            self.path,
+            name=self.path.resolve().name,
+            family=family,
+            facts={
+                "Family": f"{family}, {parameters:,} parameters, {tokens}",
+                "Data": f"{Path(recipe.data.folder).name}, {learned} and {valid.sentences:,} to choose the best by",
+                "Licence": "not stated; fill in before publishing, and what the model is for",
+                "Training": f"best after update {update} of {recipe.train.updates}; every setting is in `recipe.toml`",
+            },
+            scores={f"valid_{name}": value for name, value in losses.items()},
+        )

@@ -1,4 +1,4 @@
-"""TOML tables to frozen dataclasses and back, with faults told in the reader's words."""
+"""TOML tables to frozen dataclasses and back, with faults named in the reader's words."""
 
 import dataclasses
 import difflib

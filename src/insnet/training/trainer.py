@@ -5,7 +5,6 @@ spread over another number of processes, sees the same batches, orders and dropo
 """
 
 import math
-import time
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -16,14 +15,21 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from insnet import randomness
 from insnet.families import FAMILIES
 from insnet.families.generator import Generator
 from insnet.families.storage import load_shared_weights
+from insnet.randomness import SeededPurpose, mix
 from insnet.text.batching import Batches, BatchingConfig, TokenBatch
-from insnet.text.tokenizer import Tokenizer
-from insnet.training.average import WeightAverage
-from insnet.training.checkpoint import Progress, load_checkpoint, read_progress, save_checkpoint
+from insnet.text.tokenizer import load_tokenizer
+from insnet.training.checkpoint import (
+    Progress,
+    forget_optimizer,
+    has_optimizer,
+    load_checkpoint,
+    read_progress,
+    save_checkpoint,
+)
+from insnet.training.clock import Clock
 from insnet.training.devices import make_accelerator, stop_requests
 from insnet.training.events import Ended, Evaluated, Listener, Notice, Saved, Started, Updated, console
 from insnet.training.metrics import Metrics
@@ -35,7 +41,6 @@ from insnet.training.run_folder import RunFolder
 from insnet.training.schedule import learning_rate_share
 from insnet.training.updates import SummedLosses, clip_gradients, compute_gradients, evaluate, freeze_others
 
-_WEIGHTS = 402  # the stream of noise that initial weights are drawn from
 Status = Literal["finished", "stopped early", "interrupted"]
 
 
@@ -69,21 +74,21 @@ def train(
 ) -> TrainingSummary:
     """A model trained by a recipe into the run folder `output`; started by torchrun or accelerate, on all processes.
 
-    `start_from` takes weights and tokenizer from another model folder. `on_event` hears what happens, instead of the
-    terminal.
+    `start_from` takes weights and tokenizer from another model folder. `on_event` receives what happens, instead of
+    the terminal.
     """
     accelerator = make_accelerator(recipe.train)
     folder = RunFolder(Path(output))
-    tell: Listener = _tell_nobody
+    report: Listener = _report_nothing
     if accelerator.is_main_process:
-        tell = on_event or console()
+        report = on_event or console()
         folder.refuse_if_taken(recipe, resume=resume)
     with folder.locked() if accelerator.is_main_process else nullcontext():
-        prepared = _prepared(recipe, accelerator, start_from, tell)
+        prepared = _prepared(recipe, accelerator, start_from, report)
         if accelerator.is_main_process:
             folder.write_settings(recipe, prepared)
         accelerator.wait_for_everyone()
-        return _Trainer(recipe, prepared, folder, accelerator, start_from, tell).run()
+        return _Trainer(recipe, prepared, folder, accelerator, start_from, report).run()
 
 
 class _Trainer:
@@ -96,10 +101,10 @@ class _Trainer:
         folder: RunFolder,
         accelerator: Any,
         start_from: str | Path | None,
-        tell: Listener,
+        report: Listener,
     ) -> None:
         self.config, self.recipe, self.prepared, self.folder = recipe.train, recipe, prepared, folder
-        self.accelerator, self.tell = accelerator, tell
+        self.accelerator, self.report = accelerator, report
         rank, world = accelerator.process_index, accelerator.num_processes
         starts_word = prepared.tokenizer.lexicon()["starts_word"]
         batching = BatchingConfig(self.config.token_budget, self.config.max_shapes, self.config.seed)
@@ -107,9 +112,9 @@ class _Trainer:
         # Every process counts all batches and picks its own, so that their order does not depend on the processes.
         self.batches = Batches(prepared.train, weighted, recipe.given, starts_word)
         self.valid = Batches(prepared.valid, batching, recipe.given, starts_word, rank, world)
-        self.batches_an_update = self.config.accumulate * int(world)
-        self.updates = _updates_of(self.config, self.batches.updates_per_epoch / self.batches_an_update)
-        self.model = _new_model(recipe, prepared, start_from, tell).to(accelerator.device)
+        self.batches_per_update = self.config.accumulate * int(world)
+        self.updates = _updates_of(self.config, self.batches.updates_per_epoch / self.batches_per_update)
+        self.model = _new_model(recipe, prepared, start_from, report).to(accelerator.device)
         freeze_others(self.model, self.config.only)
         self.optimizers = make_optimizers(
             self.model,
@@ -117,8 +122,8 @@ class _Trainer:
             weight_decay=self.config.weight_decay,
             name=self.config.optimizer,
         )
-        self.average = WeightAverage(self.model, self.config.average) if self.config.average else None
-        self.progress = self._restored_progress()
+        self.newest = folder.newest()
+        self.progress = self._progress_of(self.newest)
         self.losses = SummedLosses(
             self.model,
             objective=recipe.objective,
@@ -128,36 +133,38 @@ class _Trainer:
         )
         self.module = accelerator.prepare(self.losses)
         self.metrics: Metrics | None = None
-        self.clock = time.perf_counter()
+        self.clock = Clock(accelerator, self.config.minutes, self.progress.seconds)
         self.pending: list[tuple[int, float, Tensor, Tensor]] = []
         """Update, learning rate, totals and gradient norm of updates not yet written: reading waits for the device."""
 
     def run(self) -> TrainingSummary:
-        """Trains until the end, or until somebody asks to stop."""
-        status = self._end_reached(self._is_over())
+        """Trains until the end, or until somebody wants it to stop."""
+        self.clock.agree()
+        status = self._end_reached(self._done() >= 1)
         if status is not None:
-            self.tell(Notice(f"nothing left to do: the run {status} at update {self.progress.update}"))
+            self.report(Notice(f"nothing left to do: the run {status} at update {self.progress.update}"))
         else:
             status = self._train()
         done = self.progress
         return TrainingSummary(
-            self.folder.path, status, done.update, done.best_update, done.best_loss, done.tokens, done.seconds
+            self.folder.path, status, done.update, done.best_update, done.best_loss, done.tokens, self.clock.seconds
         )
 
     def _train(self) -> Status:
+        if self.newest is not None:
+            self._load_checkpoint(self.newest)
         if self.accelerator.is_main_process:
             self.metrics = Metrics(self.folder.path, after_update=self.progress.update)
-        self._tell_start()
+        self._report_start()
         status: str = "failed"
-        self.clock = time.perf_counter()
         try:
             status = ended = self._loop()
         finally:
             if self.metrics is not None:
                 self.metrics.close()
-            self.tell(Ended(status, self.progress.update, self.progress.seconds))
+            self.report(Ended(status, self.progress.update, self.clock.seconds))
         if ended == "interrupted":
-            self.tell(Notice(f"go on with --resume; everything so far is in {self.folder.path}"))
+            self.report(Notice(f"go on with --resume; everything so far is in {self.folder.path}"))
         self.accelerator.wait_for_everyone()
         return ended
 
@@ -168,12 +175,12 @@ class _Trainer:
         with stop_requests() as stop_requested, closing(self.upcoming):
             while status is None:
                 self._update()
-                update = self.progress.update
-                is_over = self._is_over()  # asked once: time goes on while the valid split is measured
+                update, wants_stop = self.progress.update, self.clock.agree(stop_requested())
+                is_over = self._done() >= 1  # before the valid split is measured, which takes time, too
                 if update % self.config.evaluate_every == 0 or is_over:
                     self._evaluate()
                 status = self._end_reached(is_over)
-                if status is None and self._anywhere(stop_requested()):
+                if status is None and wants_stop:
                     status = "interrupted"
                 if status is not None or update % self.config.checkpoint_every == 0:
                     self._checkpoint(finished=status in ("finished", "stopped early"))
@@ -188,7 +195,7 @@ class _Trainer:
             self.accelerator,
             self.module,
             list(islice(self.upcoming, self.config.accumulate)),
-            mean_tokens=self.batches.mean_tokens * self.batches_an_update,
+            mean_tokens=self.batches.mean_tokens * self.batches_per_update,
             seed=self.config.seed,
             progress=self._done(),
         )
@@ -198,14 +205,12 @@ class _Trainer:
                 group["lr"] = rate
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        if self.average is not None:
-            self.average.follow(update)
         self.pending.append((update, rate, totals, norm))
-        self.progress = replace(self.progress, update=update + 1, batches=(update + 1) * self.batches_an_update)
+        self.progress = replace(self.progress, update=update + 1, batches=(update + 1) * self.batches_per_update)
 
     def _own_indices(self) -> Iterator[int]:
         """The global indices of this process's batches, without end, from where the run stands."""
-        first = self.progress.update * self.batches_an_update + self.accelerator.process_index
+        first = self.progress.update * self.batches_per_update + self.accelerator.process_index
         return count(first, self.accelerator.num_processes)
 
     def _load(self, index: int) -> TokenBatch:
@@ -213,12 +218,8 @@ class _Trainer:
         return batch.pinned() if self.accelerator.device.type == "cuda" else batch
 
     def _evaluate(self) -> None:
-        """Measures the valid split, and keeps the model if it is the best so far; averaged, if the recipe says so."""
+        """Measures the valid split, and keeps the model if it is the best so far."""
         self._write_pending()
-        with self.average.in_place() if self.average is not None else nullcontext():
-            self._evaluate_weights()
-
-    def _evaluate_weights(self) -> None:
         update = self.progress.update
         losses = evaluate(self.accelerator, self.module, self.valid.in_order(), progress=self._done())
         is_best = self.progress.best_loss is None or losses["loss"] < self.progress.best_loss
@@ -233,17 +234,20 @@ class _Trainer:
             self.metrics.write(update, {f"valid_{name}": value for name, value in losses.items()})
             if is_best:
                 self.folder.write_model(self.model, self.recipe, self.prepared, update, losses)
-        self._lap()
-        self.tell(Evaluated(update, losses, is_best))
+        self.clock.lap()
+        self.clock.agree()
+        self.report(Evaluated(update, losses, is_best))
 
     def _checkpoint(self, *, finished: bool) -> None:
         self._write_pending()
-        self.progress = replace(self.progress, finished=finished)
+        self.progress = replace(self.progress, finished=finished, seconds=self.clock.seconds)
         if self.metrics is not None:
             self.metrics.flush()
-            path = save_checkpoint(self.folder.checkpoints, self.model, self.optimizers, self.progress, self.average)
-            self.tell(Saved(self.progress.update, path))
-        self._lap()
+            path = save_checkpoint(self.folder.checkpoints, self.model, self.optimizers, self.progress)
+            if finished and not self.config.keep_optimizer:
+                forget_optimizer(path)
+            self.report(Saved(self.progress.update, path))
+        self.clock.lap()
 
     def _write_pending(self) -> None:
         """Writes what the last updates measured; a loss that is not a number ends the run."""
@@ -259,36 +263,24 @@ class _Trainer:
                 values = {"gradient_norm": norm.item(), "learning_rate": rate, "tokens": tokens}
                 self.metrics.write(update + 1, {**losses, **values})
         self.pending = []
-        pace = (self.progress.tokens - before) / self._lap()
-        self.tell(Updated(self.progress.update, self.updates, losses, rate, pace))
+        pace = (self.progress.tokens - before) / self.clock.lap()
+        done = self._done()
+        updates = min(self.updates, round(self.progress.update / done)) if self.config.minutes else self.updates
+        seconds_left = self.clock.seconds * (1 - done) / done
+        self.report(Updated(self.progress.update, updates, losses, rate, pace, seconds_left))
 
     def _learning_rate(self) -> float:
         share = learning_rate_share(
             self.progress.update,
             warmup=self.config.warmup_updates,
             total=self.updates,
-            spent=self._time_spent(),
+            spent=self.clock.spent,
         )
         return self.config.learning_rate * share
 
-    def _time_spent(self) -> float:
-        """The share of the time budget that is used up; 0 where there is none."""
-        seconds = self.progress.seconds + time.perf_counter() - self.clock
-        return seconds / (60 * self.config.minutes) if self.config.minutes else 0.0
-
     def _done(self) -> float:
         """How far training has come, from 0 to 1."""
-        return min(1.0, max(self.progress.update / self.updates, self._time_spent()))
-
-    def _lap(self) -> float:
-        """Seconds since the last lap, which are added to the run's."""
-        now = time.perf_counter()
-        seconds, self.clock = max(now - self.clock, 1e-9), now
-        self.progress = replace(self.progress, seconds=self.progress.seconds + seconds)
-        return seconds
-
-    def _is_over(self) -> bool:
-        return self._anywhere(self._done() >= 1)
+        return min(1.0, max(self.progress.update / self.updates, self.clock.spent))
 
     def _end_reached(self, is_over: bool) -> Status | None:
         if is_over:
@@ -297,57 +289,58 @@ class _Trainer:
             return "stopped early"
         return None
 
-    def _anywhere(self, flag: bool) -> bool:
-        """Whether the flag is set on any process: all of them must stop after the same update."""
-        if self.accelerator.num_processes == 1:
-            return flag
-        return bool(self.accelerator.reduce(torch.tensor(float(flag), device=self.accelerator.device), "sum") > 0)
-
-    def _restored_progress(self) -> Progress:
-        """Where the run stands; model and optimizer are filled from the newest checkpoint if there is one."""
+    def _progress_of(self, newest: Path | None) -> Progress:
+        """Where the run stands by its newest checkpoint."""
         recipe, data = self.recipe.fingerprint(), self.prepared.fingerprint
-        newest = self.folder.newest()
         if newest is None:
             return Progress(0, 0, 0, None, 0, 0.0, 0, recipe, data, False)
         progress = read_progress(newest)
         if progress.recipe != recipe or progress.data != data:
             what = "recipe" if progress.recipe != recipe else "text or tokenizer"
             raise ValueError(f"{newest} was made with another {what}: start a new run in another folder")
-        if progress.batches != progress.update * self.batches_an_update:
+        if progress.batches != progress.update * self.batches_per_update:
             raise ValueError(
-                f"{newest} saw {progress.batches // max(progress.update, 1)} batches an update; accumulate x processes "
-                f"is {self.batches_an_update} now: set train.accumulate so that it is the same"
+                f"{newest} saw {progress.batches // max(progress.update, 1)} batches per update; accumulate x "
+                f"processes is {self.batches_per_update} now: set train.accumulate so that it is the same"
             )
-        load_checkpoint(newest, self.model, self.optimizers, self.average)
         return progress
 
-    def _tell_start(self) -> None:
+    def _load_checkpoint(self, newest: Path) -> None:
+        """Fills model and optimizers."""
+        if self.progress.finished and not has_optimizer(newest):
+            raise ValueError(
+                f"the run in {self.folder.path} has finished and kept no optimizer state to go on with: a run to be "
+                f"prolonged needs train.keep_optimizer = true; or start a new one with --from {self.folder.path}"
+            )
+        load_checkpoint(newest, self.model, self.optimizers)
+
+    def _report_start(self) -> None:
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         device, processes = str(self.accelerator.device), int(self.accelerator.num_processes)
-        self.tell(Started(self.progress.update, self.updates, parameters, device, processes))
+        self.report(Started(self.progress.update, self.updates, parameters, device, processes))
 
 
-def _prepared(recipe: Recipe, accelerator: Any, start_from: str | Path | None, tell: Listener) -> Prepared:
+def _prepared(recipe: Recipe, accelerator: Any, start_from: str | Path | None, report: Listener) -> Prepared:
     """The data: made by the first process where the text is here, and read by all."""
     if accelerator.is_main_process and not is_prepared(recipe):
-        tokenizer = Tokenizer.load(start_from) if start_from is not None else None
-        prepare(recipe, tokenizer=tokenizer, say=lambda text: tell(Notice(text)))
+        tokenizer = load_tokenizer(start_from) if start_from is not None else None
+        prepare(recipe, tokenizer=tokenizer, say=lambda text: report(Notice(text)))
     accelerator.wait_for_everyone()
     return load_prepared(recipe)
 
 
-def _new_model(recipe: Recipe, prepared: Prepared, start_from: str | Path | None, tell: Listener) -> Generator:
-    """The model before the first update; which parts it does not share with the one it starts from is told."""
-    torch.manual_seed(int(randomness.mix(recipe.train.seed, _WEIGHTS)))
+def _new_model(recipe: Recipe, prepared: Prepared, start_from: str | Path | None, report: Listener) -> Generator:
+    """The model before the first update; parts that it does not share with the one it starts from are reported."""
+    torch.manual_seed(int(mix(recipe.train.seed, SeededPurpose.WEIGHTS)))
     config = recipe.model.for_vocabulary(prepared.tokenizer.size)
     model: Generator = FAMILIES[recipe.model.family](config)
     if start_from is not None:
-        if Tokenizer.load(start_from).fingerprint != prepared.tokenizer.fingerprint:
+        if load_tokenizer(start_from).fingerprint != prepared.tokenizer.fingerprint:
             raise ValueError(f"the data was prepared with another tokenizer than {start_from} has: prepare it again")
         new, left_behind = load_shared_weights(model, Path(start_from), recipe.train.fresh)
         for what, parts in (("new", new), ("left behind", left_behind)):
             if parts:
-                tell(Notice(f"{what}: {', '.join(parts)}"))
+                report(Notice(f"{what}: {', '.join(parts)}"))
     return model
 
 
@@ -365,5 +358,5 @@ def _refuse_divergence(update: int, loss: float, norm: float) -> None:
         )
 
 
-def _tell_nobody(event: object) -> None:
+def _report_nothing(event: object) -> None:
     """For all processes but the first."""

@@ -13,12 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from insnet import randomness
 from insnet.families.generator import Generator
 from insnet.families.losses import FamilyObjective, LossContext, learned_nats
+from insnet.randomness import SeededPurpose, mix
 from insnet.text.batching import TokenBatch
 
-_DROPOUT = 401  # the stream of noise that a batch's dropout is drawn from
 TOKEN_TERM = "token"
 
 
@@ -91,7 +90,7 @@ def compute_gradients(
     scale = accelerator.num_processes / mean_tokens  # data parallelism averages over the processes: a sum is wanted
     parts: list[Tensor] = []
     for number, (index, batch) in enumerate(batches, start=1):
-        torch.manual_seed(int(randomness.mix(seed, _DROPOUT, index)))
+        torch.manual_seed(int(mix(seed, SeededPurpose.DROPOUT, index)))
         is_last = number == len(batches)
         with nullcontext() if is_last else accelerator.no_sync(module):
             nats, part = module(batch.to(accelerator.device), progress)

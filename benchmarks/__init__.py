@@ -1,0 +1,4 @@
+"""The paper's tables and the questions of the lab notebook, measured again: `python -m benchmarks` lists the commands.
+
+Run from the top of the repository; not a part of the installed package. Results lie in benchmarks/results.
+"""

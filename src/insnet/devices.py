@@ -1,0 +1,15 @@
+"""The one answer to where a model runs."""
+
+import torch
+
+DEVICES = ("auto", "cpu", "cuda")  # Apple's mps knows no float64, which noise is drawn in
+
+
+def find_device(name: str) -> torch.device:
+    """The device that a name stands for; `auto` is a GPU if there is one."""
+    if name not in DEVICES:
+        raise ValueError(f"device is {name!r}; expected {', '.join(DEVICES[:-1])} or {DEVICES[-1]}")
+    has_gpu = torch.cuda.is_available()
+    if name == "cuda" and not has_gpu:
+        raise ValueError("device is 'cuda', but this machine has no usable GPU; use cpu or auto")
+    return torch.device("cuda" if has_gpu and name != "cpu" else "cpu")

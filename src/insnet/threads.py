@@ -1,0 +1,59 @@
+"""How many threads a command computes with: as many as there are cores free, and none that waits by spinning.
+
+With its own defaults torch takes every core and lets idle threads spin: one call took 44 s on two cores that others
+kept busy, against 10 s with one thread. Only commands set threads, never the import of the library.
+"""
+
+import os
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+
+_CHOSEN_BY_USER = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_WAIT_ASLEEP = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}  # read once, when torch is imported
+_QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
+
+
+def set_threads(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Sets the number of threads, and how they wait, for a torch that is imported later or was already; leaves alone
+    what the user has set."""
+    for name, value in _WAIT_ASLEEP.items():
+        environment.setdefault(name, value)
+    if any(name in environment for name in _CHOSEN_BY_USER):
+        return
+    count = free_cores(available_cores(), _load())
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(count)
+    else:
+        environment["OMP_NUM_THREADS"] = str(count)
+
+
+def free_cores(cores: int, load: float) -> int:
+    """How many of our cores others leave free, at least 1; `load` is their share of all the machine's cores.
+
+    >>> free_cores(2, 0.1), free_cores(2, 0.5), free_cores(8, 0.5), free_cores(2, 3.0)
+    (2, 1, 4, 1)
+    """
+    return max(1, round(cores * (1 - load)))
+
+
+def available_cores() -> int:
+    """How many cores this process may use: those it is bound to, or fewer where a container's quota says so."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(bound, _quota()))
+
+
+def _quota() -> int:
+    """The whole cores of a container's quota; more than any machine has where there is none."""
+    try:
+        quota, period = _QUOTA_FILE.read_text().split()
+        return round(int(quota) / int(period))
+    except (OSError, ValueError):  # no such file, or "max"
+        return sys.maxsize
+
+
+def _load() -> float:
+    """The share of the machine's cores that was busy during the last minute."""
+    if not hasattr(os, "getloadavg"):
+        return 0.0
+    return os.getloadavg()[0] / (os.cpu_count() or 1)
