@@ -110,9 +110,7 @@ class Model:
     def infill(self, text: str, *, num_samples: int | None = None, **options: Any) -> Result | list[Result]:
         """The text with its blanks (___) filled and all else kept word for word; options as in `generate_batch`."""
         if not self.family.traits.fills_blanks:
-            raise ValueError(
-                f"a model of the family {type(self.family).__name__} writes left to right; it fills no blanks"
-            )
+            raise ValueError(f"a model of the family {self._family_name} writes left to right; it fills no blanks")
         if options.get("any_order"):
             raise ValueError("any_order is for keywords: the text around blanks keeps its order")
         return self._one(blanks(text), num_samples, options)
@@ -148,6 +146,8 @@ class Model:
         ids = self.tokenizer.encode(text)
         if not ids:
             raise ValueError("the text to score is empty; give at least one word")
+        if self.family.traits.likelihood == "none":
+            raise ValueError(f"a model of the family {self._family_name} cannot say how likely a text is")
         is_exact = self.family.traits.likelihood == "exact"
         copies = 1 if is_exact else orders
         seeds = [int(mix(Purpose.SCORE, seed, number)) for number in range(copies)]
@@ -164,15 +164,25 @@ class Model:
         job = Job.of(self.generation, **options)
         if job.config.is_parallel and not self.family.traits.several_per_step:
             raise ValueError(
-                f"mode is 'parallel', but a model of the family {type(self.family).__name__} inserts one by one; "
+                f"mode is 'parallel', but a model of the family {self._family_name} inserts one by one; "
                 "use 'sequential'"
             )
-        revise = job.config.selection.revise
-        if revise and not self.family.traits.fills_blanks:
+        selection, traits = job.config.selection, self.family.traits
+        if selection.revise and not traits.fills_blanks:
             raise ValueError(
-                f"revise is {revise}, but a model of the family {type(self.family).__name__} only appends; use 0"
+                f"revise is {selection.revise}, but a model of the family {self._family_name} only appends; use 0"
             )
+        if traits.likelihood == "none":
+            why = f"a model of the family {self._family_name} cannot say how likely a text is"
+            if selection.revise:
+                raise ValueError(f"revise is {selection.revise}, but {why}; use 0")
+            if selection.candidates > 1 and selection.candidate_choice != "consensus":
+                raise ValueError(f"candidate_choice is {selection.candidate_choice!r}, but {why}; use 'consensus'")
         return job
+
+    @property
+    def _family_name(self) -> str:
+        return type(self.family).__name__
 
     def _one(self, request: Request, num_samples: int | None, options: dict[str, Any]) -> Result | list[Result]:
         job = self.job(**options)

@@ -19,6 +19,10 @@ class Purpose(IntEnum):
     """Where a token stands in its text's insertion order."""
     ORDER_NUMBER = 102
     """Which of a model's orders a text goes in."""
+    PRESENT_NUMBER = 111
+    """How many of a text's tokens are on a canvas to learn from."""
+    PRESENT_WHICH = 112
+    """Which ones."""
     STOP = 201
     SLOT = 202
     TOKEN = 203

@@ -67,7 +67,32 @@ def autoregressive_in_one_pass(family, tokens, order, given_count, plan, is_look
         yield {"stop": row[EOS], "tokens": (others - others.logsumexp(0))[None]}
 
 
-ONE_PASS = {"insnet": insnet_in_one_pass, "autoregressive": autoregressive_in_one_pass}
+def insertion_transformer_canvas_by_canvas(family, tokens, order, given_count, plan, is_looked_at):
+    """Section 3 of its paper, of each canvas by itself: all tokens see each other, neighbours make slots, and one
+    softmax runs over all pairs of a slot and a token, or nothing."""
+    del plan
+    framed = [BOS, *tokens, EOS]
+    for step in range(1 + given_count, len(order)):
+        if not is_looked_at(step - 1 - given_count):
+            yield {}
+            continue
+        canvas = torch.tensor([[framed[place] for place in sorted(order[: step + 1])]])
+        nobody = torch.zeros(1, step + 1, step + 1, dtype=torch.bool)
+        encoded = family.encoder(family.embedding(canvas), hides=nobody)[0]
+        logits = []
+        for left, right in itertools.pairwise(encoded):
+            slot = family.join(torch.cat([left, right]))
+            logits.append(torch.cat([family.token_head(slot, family.embedding.weight), family.end_head(slot)]))
+        joint = torch.cat(logits).log_softmax(dim=0).view(step, -1)  # flattened: slots and tokens are one choice
+        slots = joint.logsumexp(dim=1)
+        yield {"slots": slots, "tokens": joint - slots[:, None]}
+
+
+ONE_PASS = {
+    "insnet": insnet_in_one_pass,
+    "autoregressive": autoregressive_in_one_pass,
+    "insertion_transformer": insertion_transformer_canvas_by_canvas,
+}
 
 
 SHORT, LONG = 14, 70
@@ -118,7 +143,7 @@ def test_cached_decoding_equals_the_one_pass_encoding(family_name, kind, switch)
             state = model.family.advance(state, edits_of([play[step : step + 1] for play in plays]))
         lengths = [len(tokens) + 2 for tokens, _, _ in rows]
         assert state.canvas.length.tolist() == lengths
-        if model.family.traits.fills_blanks:
+        if model.family.traits.likelihood == "bound":
             own = batch_of(model.tokenizer, [row[0] for row in rows], given=[row[1] for row in rows], order=orders)
             for row, found in enumerate(model.family.log_likelihood(own).tokens):
                 inserted = orders[row][2 + counts[row] :]

@@ -54,6 +54,8 @@ def choices(request, model):
     options = CHOICES[request.param]
     if "revise" in options and not model.family.traits.fills_blanks:
         pytest.skip("it only appends")
+    if options.keys() & {"revise", "candidate_choice"} and model.family.traits.likelihood == "none":
+        pytest.skip("it has no likelihood")
     return options
 
 

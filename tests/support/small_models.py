@@ -29,6 +29,13 @@ _SYMBOLS = [  # symbols that lean on either neighbour or on both, of which the s
     "Half…way; yes: no? no! 'quoted' -5 x_y ... -- §7 ¿que? 1/2 a.b a:b",
 ]
 _SIZE = {"word": 900, "bpe": 420}
+ENDS = {
+    "autoregressive": lambda family: [(family.token_head.bias[EOS], 3.5)],
+    "insertion_transformer": lambda family: [
+        (family.end_head.bias, 9.0 if family.config.finalisation == "slot" else 7.0)
+    ],
+}
+"""Where the end is one choice among hundreds, what makes it as likely with random weights as a stop head says it is."""
 
 
 @cache
@@ -51,9 +58,8 @@ def small_family(name: str, vocabulary: int, *, seed: int = 0, scale: float = 0.
     family = FAMILIES[name](FAMILIES[name].Config(vocabulary_size=vocabulary, **settings))
     shake(family, seed, scale)
     with torch.no_grad():
-        family.token_head.bias[EOS] += (
-            3.5  # where the end is a token, it comes as often as elsewhere a stop head says so
-        )
+        for bias, more in ENDS.get(name, lambda _: [])(family):
+            bias += more
     return family.to(dtype).eval()
 
 

@@ -49,8 +49,8 @@ class Chooser:
     config: GenerationConfig
     lexicon: Lexicon
 
-    def ending(self, state: State, log_stop: Tensor | None) -> Ending:
-        """What the stopping rule and the bounds say; without `log_stop` (B,), only a plan or a bound ends a row."""
+    def ending(self, state: State, log_stop: Tensor) -> Ending:
+        """What the stopping rule, by the log-probability (B,) of stopping, and the bounds say."""
         limits = state.limits
         wants = self._wants_to_stop(state, log_stop)
         over = wants | (state.step >= self.config.rounds.rounds) if self.config.rounds.rounds else wants
@@ -62,12 +62,10 @@ class Chooser:
         is_full = state.inserted >= limits.max_tokens
         return Ending(ends | is_full, is_full > ends, is_forced=(ends | is_full) != wants)
 
-    def _wants_to_stop(self, state: State, log_stop: Tensor | None) -> Tensor:
+    def _wants_to_stop(self, state: State, log_stop: Tensor) -> Tensor:
         """True (B,) near the planned number of insertions, at the first place that is good to stop at; where there is
         no plan, by the stopping rule."""
         wanted, slack = state.limits.insertions, state.limits.slack
-        if log_stop is None:
-            return (wanted != FREE) & (state.inserted >= wanted)
         is_good_place = log_stop > _LIKELIER_THAN_NOT
         near = (state.inserted >= wanted + slack) | ((state.inserted >= wanted - slack) & is_good_place)
         if self.config.length.stopping == "sampled":
@@ -78,13 +76,18 @@ class Chooser:
         """What a step of one insertion draws from (2, B): its slot, and its token."""
         return uniforms((Purpose.SLOT, Purpose.TOKEN), state.seeds, state.step)
 
+    def blanks_first(self, state: State, log_probs: Tensor) -> Tensor:
+        """The log-probabilities (B, S) of slots that may be filled now: while there are blanks without a word, these
+        alone."""
+        if not state.limits.has_blanks:
+            return log_probs
+        blanks = empty_blanks(state.canvas, state.limits)[:, : log_probs.shape[1]]
+        return log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
+
     def slots(self, state: State, log_probs: Tensor, noise: Tensor) -> Tensor:
-        """The slots (B, E) to fill, from log-probabilities (B, S) over open slots; blanks that must be filled first.
+        """The slots (B, E) to fill, from log-probabilities (B, S) over those that may be.
 
         NOTHING where a row fills fewer than E, but each fills one at least."""
-        if state.limits.has_blanks:
-            blanks = empty_blanks(state.canvas, state.limits)[:, : log_probs.shape[1]]
-            log_probs = log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
         if self.config.is_parallel:
             return slots_of_round(log_probs, self.room(state), self.config.rounds.parallel_mass)
         return self.one_slot(log_probs, noise)
@@ -93,41 +96,56 @@ class Chooser:
         """One of the likeliest slots (B, 1) for each row."""
         return draw(keep_top_mass(log_probs, self.config.rounds.slot_mass), noise[0])[:, None]
 
-    def tokens(self, state: State, chosen: ChosenSlots, log_probs: Tensor, noise: Tensor) -> Tensor:
-        """The tokens (N,) to put into the chosen slots, from log-probabilities (N, V), or (N, V + 1) if the last may be
-        chosen, too; NOTHING where none may go there."""
+    def one_pair(self, slots: Tensor, pairs: Tensor, noise: Tensor) -> Tensor:
+        """Which (B, 1) of some slots is filled, from log-probabilities (B, E) of the slots and of the pairs that they
+        make with the tokens drawn for them, -inf where there is none.
+
+        Among the likeliest pairs, as many as hold `slot_mass`, one is drawn by its slot's probability alone: its token
+        was drawn before. So the least mass gives the likeliest pair, and all of it a draw from all pairs."""
+        kept = keep_top_mass(pairs, self.config.rounds.slot_mass) > -math.inf
+        return draw(slots.masked_fill(~kept, -math.inf), noise[0])[:, None]
+
+    def tokens(self, state: State, chosen: ChosenSlots, log_probs: Tensor, noise: Tensor | None) -> Tensor:
+        """The tokens (N,) to put into the chosen slots, from log-probabilities (N, V), or (N, V + 1) if these may stay
+        empty; NOTHING where none may go there. Drawn at `noise` (2, B), or if there is none, at each slot's own."""
         slot, row = chosen.flat(), chosen.row
         canvas = state.canvas if chosen.is_one_per_row else state.canvas.select(row)
         neighbours, origins = neighbours_of_slot(canvas, slot)  # (N, 2) each
-        refused = self._refused(state, chosen, origins)
+        is_blank = empty_blanks(state.canvas, state.limits)[row, slot] if state.limits.has_blanks else None
+        refused = self._refused(origins, is_blank)
         if state.limits.forbidden.shape[1]:
             refused = refused | self._completes_banned(canvas, slot, state.limits.forbidden[row])
-        more = log_probs.shape[1] - refused.shape[1]
-        refused = torch.nn.functional.pad(refused, (0, more)) if more else refused
+        if log_probs.shape[1] > refused.shape[1]:
+            refused = self._refused_with_nothing(refused, is_blank, log_probs[:, -1:])
         log_probs = log_probs.masked_fill(refused, -math.inf)
         log_probs = self._without_repetitions(canvas, slot, neighbours, log_probs, state.longest)
         log_probs = self._tempered(state, row, log_probs)
         log_probs, choices = likeliest(log_probs, self.config.sampling.top_k)  # (N, K) each
         sampling = self.config.sampling
         log_probs = keep_min_p(keep_top_mass(log_probs, sampling.top_p), sampling.min_p)
-        own = noise[1]
-        if self.config.is_parallel or not chosen.is_one_per_row:
-            own = uniform(Purpose.TOKEN, state.seeds[row], state.step[row], slot)
+        own = noise[1] if noise is not None else uniform(Purpose.TOKEN, state.seeds[row], state.step[row], slot)
         index = draw(log_probs, own)
         token = choices.gather(1, index[:, None])[:, 0]
         return token.where(log_probs.amax(dim=1) > -math.inf, NOTHING)
 
-    def _refused(self, state: State, chosen: ChosenSlots, origins: Tensor) -> Tensor:
-        """True (N, V) for what may not go into a slot: it would spoil a required word, or leave a blank without one.
+    def _refused(self, origins: Tensor, is_blank: Tensor | None) -> Tensor:
+        """True (N, V) for what may not go into a slot between tokens of these origins (N, 2): it would spoil a required
+        word or, in a blank (N,), begin no word.
 
         By induction no piece ever glues itself to a required word: behind one only word-initial pieces may go, so what
         stands behind it is always word-initial, whatever else is inserted later.
         """
         left, right = (origins != INSERTED).long().unbind(1)
-        if not state.limits.has_blanks:
-            return self.lexicon.refused[0, left, right]
-        is_blank = empty_blanks(state.canvas, state.limits)[chosen.row, chosen.flat()].long()
-        return self.lexicon.refused[is_blank, left, right]
+        return self.lexicon.refused[0 if is_blank is None else is_blank.long(), left, right]
+
+    def _refused_with_nothing(self, refused: Tensor, is_blank: Tensor | None, log_nothing: Tensor) -> Tensor:
+        """True (N, V + 1): the same with staying empty, whose log-probability is (N, 1), behind the tokens. A blank
+        cannot stay empty, and by threshold a slot does if that is likelier than not."""
+        never = torch.zeros_like(refused[:, :1]) if is_blank is None else is_blank[:, None]
+        if self.config.length.stopping != "threshold":
+            return torch.cat([refused, never], dim=1)
+        stays_empty = (log_nothing > _LIKELIER_THAN_NOT) & ~never
+        return torch.cat([refused | stays_empty, ~stays_empty], dim=1)
 
     def _completes_banned(self, canvas: Canvas, slot: Tensor, forbidden: Tensor) -> Tensor:
         """True (N, V) for tokens that would complete something banned, whatever its case."""

@@ -70,7 +70,8 @@ class Length:
     stopping: str = "rehearsed"
     """How the end is found. `rehearsed`: after as many insertions as some untruncated rehearsals made; `counted`: after
     as many as the model's count head says before the first (for models that have one); `threshold`: when stopping is
-    likelier than going on; `sampled`: by a draw."""
+    likelier than going on; `sampled`: by a draw. Where slots say for themselves whether anything goes there,
+    `threshold` leaves those empty that are likelier to be than not; else nothing is drawn like a token."""
     rehearsals: int = 8
     """Untruncated samples behind a rehearsed length, which all candidates of a text share."""
     count_quantile: float = 0.5

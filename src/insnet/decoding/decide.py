@@ -1,10 +1,10 @@
 """Offers in, edits out: the only place that knows what closed slots, nothing and the end mean for probabilities.
 
-Shapes: B rows, S slots, E edits per step, V vocabulary.
+Shapes: B rows, S slots, E slots looked at, N of them in all rows, V vocabulary.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from insnet.decoding.choose import Chooser
 from insnet.decoding.lengths import planned
 from insnet.families.generator import Generator, State
 from insnet.families.offers import ChosenSlots, Insertions, Offer
-from insnet.insertion.canvas import NOTHING, Edits
+from insnet.insertion.canvas import CLOSE, NOTHING, Edits
 
 
 @dataclass(frozen=True)
@@ -35,29 +35,23 @@ def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edit
     """Whether the rows end, which slots are filled, and with what."""
     is_open = (offer.slots > -math.inf) & ~state.canvas.closed_after[:, : offer.slots.shape[1]]
     slots, log_stop, log_go = of_open_slots(offer, is_open)
-    ending, noise = chooser.ending(state, log_stop), chooser.noise(state)
-    if log_stop is None:  # every slot says for itself whether anything goes there
-        index = torch.arange(slots.shape[1], device=slots.device)
-        every = index.expand_as(slots)  # a single slot stands for itself, closed or not: closed, its row ends anyway
-        chosen = ChosenSlots.of(every if len(index) == 1 else torch.where(is_open, every, NOTHING))
-    else:
-        chosen = ChosenSlots.of(chooser.slots(state, slots, noise))
-    token, log_prob = _tokens(offer, state, chosen, noise, chooser)
-    slot = chosen.slot if chosen.is_one_per_row else chosen.slot.clamp_min(0)
-    log_prob = log_prob + slots.gather(1, slot)
-    if not chosen.is_one_per_row:
-        token = _together(state, chosen.slot, token, log_prob, noise, chooser)
-    is_nothing = token == NOTHING
+    drafting = Drafting(offer, state, chooser, chooser.blanks_first(state, slots), chooser.noise(state))
+    draft = drafting.first()
+    ending = chooser.ending(state, draft.log_stop(state) if log_stop is None else log_stop)
+    if log_stop is None:
+        draft = drafting.with_a_token(draft, ~ending.ends & draft.is_last(state))
+    draft = drafting.together(draft)
+    is_nothing = draft.token == NOTHING
     finished = ending.ends | is_nothing.all(dim=1) | ~is_open.any(dim=1)
     is_nothing = is_nothing | finished[:, None]
     if log_stop is None or log_go is None:
-        of_ending = torch.zeros_like(log_prob[:, 0])
+        of_ending = torch.zeros_like(draft.log_prob[:, 0])
     else:
         of_ending = torch.where(finished, log_stop, log_go).masked_fill(ending.is_forced, 0.0)
     return Edits(
-        slot=slot,
-        token=token.masked_fill(is_nothing, NOTHING),
-        log_prob=log_prob.masked_fill(is_nothing, 0.0),
+        slot=draft.slot,
+        token=draft.token.masked_fill(is_nothing, NOTHING),
+        log_prob=draft.log_prob.masked_fill(is_nothing, 0.0),
         stop_log_prob=of_ending,
         finished=finished,
         cut=ending.is_cut,
@@ -77,22 +71,99 @@ def of_open_slots(offer: Insertions, is_open: Tensor) -> tuple[Tensor, Tensor | 
     return slots, torch.logaddexp(offer.stop, offer.go + log_closed), offer.go + log_open
 
 
-def _tokens(
-    offer: Insertions, state: State, chosen: ChosenSlots, noise: Tensor, chooser: Chooser
-) -> tuple[Tensor, Tensor]:
-    """The tokens (B, E) for the chosen slots and their log-probabilities; NOTHING where there is no slot."""
-    log_probs = offer.tokens(chosen)  # (N, V) or (N, V + 1)
-    token = chooser.tokens(state, chosen, log_probs, noise)
-    log_prob = log_probs.gather(1, token.clamp_min(0)[:, None])[:, 0]
-    if offer.empty is not None:
-        token = token.masked_fill(token == log_probs.shape[1] - 1, offer.empty)
-    return chosen.spread(token, NOTHING), chosen.spread(log_prob, 0.0)
+@dataclass(frozen=True)
+class Draft:
+    """A token for each slot that is looked at, before it is known which of them go in."""
+
+    chosen: ChosenSlots
+    """The slots."""
+    slot: Tensor
+    """(B, E) the same, 0 where a row looks at fewer."""
+    token: Tensor
+    """(B, E), NOTHING or CLOSE where none is to go in, and NOTHING where there is no slot."""
+    slot_log_prob: Tensor
+    """(B, E) of the slot alone."""
+    log_prob: Tensor
+    """(B, E) of slot and token."""
+
+    def is_last(self, state: State) -> Tensor:
+        """True (B,) where nothing goes anywhere any more: every slot says nothing, or the last open ones close."""
+        closings = (self.token == CLOSE).sum(dim=1)
+        return (self.token < 0).all(dim=1) & ((closings == 0) | (closings == state.canvas.open_slots().sum(dim=1)))
+
+    def log_stop(self, state: State) -> Tensor:
+        """How likely (B,) a text ends whose slots say for themselves whether anything goes there: 0 or -inf."""
+        return torch.zeros_like(self.log_prob[:, 0]).masked_fill(~self.is_last(state), -math.inf)
+
+    def only(self, column: Tensor) -> "Draft":
+        """One column (B, 1) of each row."""
+        slot = self.slot.gather(1, column)
+        others = (each.gather(1, column) for each in (self.token, self.slot_log_prob, self.log_prob))
+        return Draft(ChosenSlots.of(slot), slot, *others)
 
 
-def _together(state: State, slot: Tensor, token: Tensor, log_prob: Tensor, noise: Tensor, chooser: Chooser) -> Tensor:
-    """Those of the tokens (B, E) that go in in one step: one of them, or as many as get along."""
-    if chooser.config.is_parallel:
-        return chooser.settle(state, slot, token, log_prob)
-    kept = chooser.one_slot(log_prob.masked_fill(token == NOTHING, -math.inf), noise)
-    is_kept = torch.arange(token.shape[1], device=token.device) == kept
-    return token.masked_fill(~is_kept, NOTHING)
+@dataclass(frozen=True)
+class Drafting:
+    """What drafts of one step are made from."""
+
+    offer: Insertions
+    state: State
+    chooser: Chooser
+    slots: Tensor
+    """(B, S) log-probabilities of the slots that may be filled now."""
+    noise: Tensor
+    """(2, B) what a step of one insertion draws from."""
+
+    def first(self) -> Draft:
+        """Tokens for the slots chosen for this step. All are, where slots say for themselves whether anything goes
+        there and, if one of them is to be filled, where slot and token are one choice."""
+        if self._looks_at_all:
+            index = torch.arange(self.slots.shape[1], device=self.slots.device)
+            every = index.expand_as(self.slots)  # a single slot stands for itself; if it is closed, its row ends anyway
+            chosen = ChosenSlots.of(every if len(index) == 1 else every.where(self.slots > -math.inf, NOTHING))
+        else:
+            chosen = ChosenSlots.of(self.chooser.slots(self.state, self.slots, self.noise))
+        return self._filled(chosen, may_be_empty=self.offer.empty is not None)
+
+    def with_a_token(self, draft: Draft, needs_token: Tensor) -> Draft:
+        """The draft with one token in rows (B,) that must go on, though all their slots want to stay empty: too little
+        is written yet. Asks the device whether there are any."""
+        if not bool(needs_token.any()):
+            return draft
+        other = self._filled(draft.chosen, may_be_empty=False)
+        is_kept = torch.arange(other.token.shape[1], device=other.token.device) == self._surest(other)
+        return replace(
+            draft,
+            token=torch.where(needs_token[:, None], other.token.masked_fill(~is_kept, NOTHING), draft.token),
+            log_prob=torch.where(needs_token[:, None], other.log_prob, draft.log_prob),
+        )
+
+    def together(self, draft: Draft) -> Draft:
+        """What goes in in one step: one of the drafted tokens, or as many as get along."""
+        if draft.chosen.is_one_per_row:
+            return draft
+        if self.chooser.config.is_parallel:
+            return replace(draft, token=self.chooser.settle(self.state, draft.chosen.slot, draft.token, draft.log_prob))
+        return draft.only(self._surest(draft))
+
+    @property
+    def _looks_at_all(self) -> bool:
+        return self.offer.stop is None or (self.offer.is_joint and not self.chooser.config.is_parallel)
+
+    def _surest(self, draft: Draft) -> Tensor:
+        """The column (B, 1) that is kept if one is."""
+        pairs = draft.log_prob.masked_fill(draft.token == NOTHING, -math.inf)
+        return self.chooser.one_pair(draft.slot_log_prob, pairs, self.noise)
+
+    def _filled(self, chosen: ChosenSlots, *, may_be_empty: bool) -> Draft:
+        """Tokens for some slots; each has noise of its own, unless a step looks at one slot only."""
+        log_probs = self.offer.tokens(chosen)  # (N, V) or (N, V + 1)
+        words = log_probs.shape[1] - int(self.offer.empty is not None)
+        noise = None if self._looks_at_all or self.chooser.config.is_parallel else self.noise
+        token = self.chooser.tokens(self.state, chosen, log_probs if may_be_empty else log_probs[:, :words], noise)
+        log_prob = log_probs.gather(1, token.clamp_min(0)[:, None])[:, 0]
+        if self.offer.empty is not None:
+            token = token.masked_fill(token == words, self.offer.empty)
+        slot = chosen.slot if chosen.is_one_per_row else chosen.slot.clamp_min(0)
+        own = self.slots.gather(1, slot)
+        return Draft(chosen, slot, chosen.spread(token, NOTHING), own, own + chosen.spread(log_prob, 0.0))

@@ -2,10 +2,12 @@
 
 from insnet.families.autoregressive import Autoregressive
 from insnet.families.generator import Generator
+from insnet.families.insertion_transformer import InsertionTransformer
 from insnet.families.insnet import InsNet
 
 FAMILIES: dict[str, type[Generator]] = {
     "insnet": InsNet,
     "autoregressive": Autoregressive,
+    "insertion_transformer": InsertionTransformer,
 }
 """Every family by its name in config.json and in recipes."""

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from insnet.families.generator import FamilyConfig, Generator, Prompt, State, Traits
-from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm
+from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm, at_least_float32
 from insnet.families.offers import ChosenSlots, Insertions
 from insnet.insertion.canvas import INSERTED, Canvas, Edits, apply
 from insnet.layers.cache import Append, KeyValueCache, entries_for
@@ -126,7 +126,7 @@ class Autoregressive(Generator):
     def offer(self, state: State) -> Insertions:
         """The end (<eos>), or one token in front of it."""
         logits = self.token_head(state.memory.last, self.embedding.weight)
-        log_probs = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(dim=-1)
+        log_probs = at_least_float32(logits).log_softmax(dim=-1)
         log_stop = log_probs[:, EOS].clone()
         log_probs[:, EOS] = -math.inf
         log_go = log_probs.logsumexp(dim=1)

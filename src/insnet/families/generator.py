@@ -40,8 +40,8 @@ class Traits:
     takes_source: bool = False
     """A text is written from another one, as in translation."""
     likelihood: Literal["exact", "bound", "none"] = "none"
-    """What `log_likelihood` computes: `bound` is one from below, from one sampled order."""
-
+    """What `log_likelihood` computes: `bound` is one from below, from one sampled order. Without any, texts are not
+    scored, chosen by likelihood or revised."""
 
 @dataclass(frozen=True)
 class Prompt:
@@ -82,7 +82,8 @@ class State:
     longest: int
     """No row has more places than this: known without asking the device."""
     memory: Any
-    """The family's own part: a frozen dataclass of batch-first tensors, such as caches."""
+    """The family's own part: a frozen dataclass of batch-first tensors, such as caches; None for a family that reads
+    the canvas anew at every step."""
 
     @classmethod
     def first(cls, prompt: Prompt, memory: Any) -> "State":
@@ -223,7 +224,7 @@ def _join(first: Any, second: Any, name: str = "") -> Any:
     if dataclasses.is_dataclass(first) and not isinstance(first, type):
         names = [field.name for field in dataclasses.fields(first)]
         return dataclasses.replace(first, **{n: _join(getattr(first, n), getattr(second, n), n) for n in names})
-    return max(first, second)  # bounds and flags kept on the host
+    return first if first is None else max(first, second)  # bounds and flags kept on the host
 
 
 def _equal_sizes(first: Tensor, second: Tensor, fill: int) -> tuple[Tensor, Tensor]:

@@ -20,8 +20,8 @@ from insnet.families.generator import (
     restarted,
 )
 from insnet.families.insnet_config import InsNetConfig, InsNetObjective
-from insnet.families.insnet_objective import OnePass, at_least_float32, take
-from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm
+from insnet.families.insnet_objective import OnePass, take
+from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm, at_least_float32
 from insnet.families.offers import ChosenSlots, Insertions
 from insnet.insertion.canvas import Canvas, Edits, apply
 from insnet.insertion.constraints import FREE

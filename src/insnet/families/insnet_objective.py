@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from insnet.families.generator import sentence_of_batch
 from insnet.families.insnet_config import InsNetObjective
-from insnet.families.losses import Likelihood, LossTerm
+from insnet.families.losses import Likelihood, LossTerm, at_least_float32
 from insnet.insertion.concurrency import (
     TURNS_PER_CALL,
     Seen,
@@ -339,7 +339,3 @@ def _judging(model: nn.Module) -> Iterator[None]:
 def take(values: Tensor, index: Tensor) -> Tensor:
     """Rows `index` (B, Q) of values (B, T, W), as (B, Q, W)."""
     return values.gather(1, index[:, :, None].expand(-1, -1, values.shape[2]))
-
-
-def at_least_float32(values: Tensor) -> Tensor:
-    return values if values.dtype == torch.float64 else values.float()

@@ -46,6 +46,11 @@ class Likelihood:
     """(B, L) the log-probability of each token when it goes in; 0 for what was there from the start and padding."""
 
 
+def at_least_float32(values: Tensor) -> Tensor:
+    """The same in a precision that sums of exponentials and losses need."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
 def learned_nats(terms: Mapping[str, LossTerm]) -> Tensor:
     """All nats of a batch that are learned from, as one number: figures are left out.
 

@@ -70,8 +70,9 @@ class Insertions:
     """What the last column of `tokens` means: NOTHING in this round, or CLOSE for good. None without such a column."""
     counts: Tensor | None = None
     """(B, N) of how many insertions are still to come, from 0 on; None where none were learned."""
-    wants_count: bool = False
-    """Whether the number of insertions must be fixed before the first."""
+    is_joint: bool = False
+    """Slot and token are one choice, made among all pairs; else a slot is chosen first and then its token. A family
+    without `stop` is asked for all slots anyway."""
 
     def __post_init__(self) -> None:
         assert (self.stop is None) == (self.go is None)

@@ -105,13 +105,21 @@ class OffsetTransformer(Stack):
 
 
 class RotaryTransformer(Stack):
-    """A decoder with rotary positions: left to right, or by insertion."""
+    """Rotary positions: a decoder, left to right or by insertion, or an encoder of texts that are there as a whole."""
 
     def __init__(self, shape: TransformerShape) -> None:
         super().__init__(shape, RotaryAttention)
 
-    def forward(self, embedded: Tensor, ranks: Tensor | None = None, *, append: Append | None = None) -> Tensor:
-        """Encoded tokens (B, Q, D): all in one pass, or new ones against the cache.
+    def forward(
+        self,
+        embedded: Tensor,
+        ranks: Tensor | None = None,
+        *,
+        append: Append | None = None,
+        hides: Tensor | None = None,
+    ) -> Tensor:
+        """Encoded tokens (B, Q, D): all in one pass, or new ones against the cache. Each sees those before it or, of a
+        text that is there as a whole, all but what `hides` (B, Q or 1, K) says.
 
         Left to right, a token's position is its entry. By insertion, its positions are the `ranks` that it sees, as an
         `OffsetTransformer` takes them: the same as turning each pair by its offset.
@@ -123,13 +131,14 @@ class RotaryTransformer(Stack):
             own = append.entry
         else:
             own = torch.arange(embedded.shape[1], device=embedded.device).expand(embedded.shape[:2])
-        causal = append is None and ranks is None
+        causal = append is None and ranks is None and hides is None
+        hides = hides_later(embedded, append) if hides is None else hides
         context = Context(
             _places(embedded),
             append,
             rotation=self._rotation((append.pack(own) if append else own.flatten())[:, None], embedded),
             key_rotation=key_rotation,
-            bias=None if causal else bias_of(hides_later(embedded, append), embedded),
+            bias=None if causal else bias_of(hides, embedded),
             causal=causal,
         )
         return self.run(self.dropout(embedded), contexts_of_layers(context, self.shape.layers))
