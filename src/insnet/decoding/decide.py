@@ -160,7 +160,8 @@ class Drafting:
         log_probs = self.offer.tokens(chosen)  # (N, V) or (N, V + 1)
         words = log_probs.shape[1] - int(self.offer.empty is not None)
         noise = None if self._looks_at_all or self.chooser.config.is_parallel else self.noise
-        token = self.chooser.tokens(self.state, chosen, log_probs if may_be_empty else log_probs[:, :words], noise)
+        drawn_from = log_probs if may_be_empty or self.offer.empty is None else log_probs[:, :words]
+        token = self.chooser.tokens(self.state, chosen, drawn_from, noise)
         log_prob = log_probs.gather(1, token.clamp_min(0)[:, None])[:, 0]
         if self.offer.empty is not None:
             token = token.masked_fill(token == words, self.offer.empty)
