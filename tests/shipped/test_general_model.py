@@ -1,6 +1,7 @@
 """The general-English model: small, quick to load, and true to every word that a person may type."""
 
 import inspect
+import math
 import re
 import statistics
 import subprocess
@@ -54,6 +55,37 @@ def test_the_example_in_the_help_of_infill_makes_sense(model: insnet.Model) -> N
     assert all(re.fullmatch(r"The river flows through [\w ,]+ into the [A-Z][\w ]+ Sea\.", text) for text in texts), (
         texts
     )
+
+
+def test_every_blank_gets_a_word(model: insnet.Model) -> None:
+    for mode in ("sequential", "parallel"):
+        for result in model.infill("My name is ___ and I live in ___.", num_samples=6, seed=1, mode=mode):
+            filled = re.fullmatch(r"My name is (.+) and I live in (.+?)\s?\.", result.text)
+            assert filled and all(any(map(str.isalnum, own)) for own in filled.groups()), result.text
+
+
+def test_samples_come_again_by_their_seeds(model: insnet.Model) -> None:
+    for result in model.generate(["river"], num_samples=4, seed=7, candidates=1):
+        assert result.seed >= 0
+        assert model.generate(["river"], seed=result.seed, candidates=1).text == result.text
+
+
+@pytest.mark.parametrize("mode", ["sequential", "parallel"])
+def test_a_length_in_words_is_met_and_costs_no_probability(model: insnet.Model, mode: str) -> None:
+    for words in (15, 60):
+        result = model.generate(["river"], length=(words, words), seed=1, mode=mode, candidates=1)
+        assert len(result.text.split()) == words and result.finished
+        assert -1000 < result.log_prob < 0
+
+
+@pytest.mark.parametrize("length", [(100, 100), (500, 500), (300, None)])
+def test_a_length_that_it_has_not_learned_is_kept_or_refused_in_one_line(model: insnet.Model, length) -> None:
+    least, most = length
+    try:
+        text = model.generate(["river"], length=length, seed=1, candidates=1, attempts=2).text
+        assert least <= len(text.split()) <= (most or math.inf)
+    except ValueError as error:
+        assert "\n" not in str(error) and "words" in str(error) and len(str(error)) < 200
 
 
 def test_it_writes_sentences_with_a_capital_and_an_end(model: insnet.Model) -> None:

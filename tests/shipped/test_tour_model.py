@@ -25,7 +25,9 @@ def untruncated_words(model: insnet.Model, requests: list[Request], seeds: list[
 def test_untruncated_samples_have_the_corpus_mean_length_within_five_percent(model: insnet.Model) -> None:
     """No truncation, temperature 1, the stop drawn from the hazard: anything else would be a bug, not a taste."""
     learned = statistics.mean(len(sentence.split()) for sentence in sentences(6000, 0))
-    sampled = untruncated_words(model, [Request((), bounds=Bounds(min_words=0, max_tokens=80))] * 2000, list(range(2000)))
+    sampled = untruncated_words(
+        model, [Request((), bounds=Bounds(min_words=0, max_tokens=80))] * 2000, list(range(2000))
+    )
     error_of_mean = statistics.stdev(sampled) / len(sampled) ** 0.5
     assert error_of_mean < 0.01 * learned  # else the next line would prove nothing
     assert statistics.mean(sampled) == pytest.approx(learned, rel=0.05)

@@ -16,8 +16,12 @@ that it does not break off."""
 
 
 def with_length(limits: Limits, insertions: Tensor) -> Limits:
-    """The limits of texts that end after so many insertions (B,), or a little earlier or later; FREE plans nothing."""
-    return replace(limits, insertions=insertions, slack=(insertions.clamp_min(0) * _SLACK).long())
+    """The limits of texts that end after so many insertions (B,), or a little earlier or later; FREE plans nothing.
+
+    A length within the limit on tokens is reached within it: such a text is never cut off."""
+    slack = (insertions.clamp_min(0) * _SLACK).long()
+    room = (limits.max_tokens - insertions).clamp_min(0)
+    return replace(limits, insertions=insertions, slack=torch.minimum(slack, room))
 
 
 @torch.no_grad()

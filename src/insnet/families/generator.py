@@ -43,6 +43,7 @@ class Traits:
     """What `log_likelihood` computes: `bound` is one from below, from one sampled order. Without any, texts are not
     scored, chosen by likelihood or revised."""
 
+
 @dataclass(frozen=True)
 class Prompt:
     """What is given to a decoder, for a batch of texts."""

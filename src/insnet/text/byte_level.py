@@ -49,13 +49,12 @@ class ByteLevelTokenizer:
         """`content` is that of a tokenizer.json, `bos` and `eos` are the names of special tokens in it."""
         self._content = content
         names = _names(content)
-        special_ids = frozenset(range(max(names, default=-1) + 1)) - _ids_of_text(content)
         self._surfaces = [names.get(token, f"<{token}>") for token in range(max(names, default=-1) + 1)]
-        for name in (bos, eos):
-            if name not in (self._surfaces[token] for token in special_ids):
-                raise ValueError(f"{name!r} is no special token of this vocabulary")
-        ids = {self._surfaces[token]: token for token in sorted(special_ids, reverse=True)}
-        self.specials = Specials(special_ids, ids[bos], ids[eos], ids[eos], None)
+        special_ids = frozenset(range(self.size)) - _ids_of_text(content)
+        ids = {self._surfaces[token]: token for token in special_ids}
+        if missing := [name for name in (bos, eos) if name not in ids]:
+            raise ValueError(f"{missing[0]!r} is no special token of this vocabulary")
+        self.specials = Specials(special_ids, ids[bos], ids[eos], pad=ids[eos], unk=None)
         self._printed = [b"" if token in special_ids else _bytes_of(name) for token, name in enumerate(self._surfaces)]
         self._lacking = _lacking({piece[0] for piece in self._printed if len(piece) == 1})
         encoder = json.dumps(_for_text_alone(content, special_ids))

@@ -32,7 +32,7 @@ def find_split(folder: str | Path, split: str) -> Path:
 
 
 def read_keyword_lists(path: str | Path) -> list[list[str]]:
-    """One keyword list a line: parted by tabs if the line has one (a tab at its end will do), else by spaces."""
+    """One keyword list per line: parted by tabs if the line has one (a tab at its end will do), else by spaces."""
     return [parse_keywords(line) for line in _decoded_lines(Path(path))]
 
 

@@ -134,7 +134,7 @@ def keyword_candidates(
 def extract_keywords(
     line: str, *, method: Method = "auto", k: int, document_frequency: DocumentFrequency | None = None, seed: int = 0
 ) -> list[str]:
-    """At most k keywords of a line, as they are spelt there, drawn at random from its candidates, in text order."""
+    """At most k keywords per line, as they are spelt there, drawn at random from its candidates, in text order."""
     candidates = keyword_candidates(line, method=method, k=k, document_frequency=document_frequency)
     noise = randomness.uniform(seed, torch.arange(len(candidates)))
     drawn = sorted(noise.argsort()[:k].tolist())
@@ -193,8 +193,8 @@ def _yake_extractor(top: int) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 done, 1 failed; wrong usage exits with 2."""
     parser = argparse.ArgumentParser(prog="python -m insnet.text.keywords", description="Draw keywords of each line.")
-    parser.add_argument("file", type=Path, help="sentences, one a line: NAME.txt, .txt.xz or .txt.gz")
-    parser.add_argument("--most", type=int, default=4, help="keywords a line at most (%(default)s)")
+    parser.add_argument("file", type=Path, help="sentences, one per line: NAME.txt, .txt.xz or .txt.gz")
+    parser.add_argument("--most", type=int, default=4, help="keywords per line at most (%(default)s)")
     parser.add_argument("--method", default="yake", choices=["yake", "tfidf"], help="the ranking (%(default)s)")
     options = parser.parse_args(arguments)
     try:

@@ -103,7 +103,7 @@ class MarkedTokenizer:
 
     @property
     def is_cased(self) -> bool:
-        """Whether upper and lower case are told apart."""
+        """Whether upper and lower case are different."""
         return not self.config.lower_case
 
     @property

@@ -32,10 +32,10 @@ class RefusedWords:
 
     @classmethod
     def read(cls, path: str | Path) -> "RefusedWords":
-        """The words of a file, one a line; empty lines are skipped."""
+        """The words of a file, one per line; empty lines are skipped."""
         words = tuple(dict.fromkeys(read_lines(path, skip_empty=True)))
         if not words:
-            raise ValueError(f"{path} holds no words to refuse; expected one a line")
+            raise ValueError(f"{path} holds no words to refuse; expected one per line")
         return cls(words)
 
     def __call__(self, text: str) -> bool:

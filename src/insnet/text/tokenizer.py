@@ -31,7 +31,7 @@ class Tokenizer(Protocol):
 
     @property
     def is_cased(self) -> bool:
-        """Whether upper and lower case are told apart."""
+        """Whether upper and lower case are different."""
 
     @property
     def starts_word(self) -> Sequence[bool]:
