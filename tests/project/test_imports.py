@@ -21,6 +21,7 @@ FAMILY_MODULES_THE_LOOPS_MAY_SEE = {
     "insnet.families",
     "insnet.families.generator",
     "insnet.families.losses",
+    "insnet.families.offers",
     "insnet.families.storage",
 }
 MODULES_THAT_UNPICKLE = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}

@@ -123,14 +123,14 @@ class Drafting:
             chosen = ChosenSlots.of(every if len(index) == 1 else every.where(self.slots > -math.inf, NOTHING))
         else:
             chosen = ChosenSlots.of(self.chooser.slots(self.state, self.slots, self.noise))
-        return self._filled(chosen, may_be_empty=self.offer.empty is not None)
+        return self._filled(chosen)
 
     def with_a_token(self, draft: Draft, needs_token: Tensor) -> Draft:
         """The draft with one token in rows (B,) that must go on, though all their slots want to stay empty: too little
         is written yet. Asks the device whether there are any."""
         if not bool(needs_token.any()):
             return draft
-        other = self._filled(draft.chosen, may_be_empty=False)
+        other = self._filled(draft.chosen, needs_token=True)
         is_kept = torch.arange(other.token.shape[1], device=other.token.device) == self._surest(other)
         return replace(
             draft,
@@ -155,13 +155,12 @@ class Drafting:
         pairs = draft.log_prob.masked_fill(draft.token == NOTHING, -math.inf)
         return self.chooser.one_pair(draft.slot_log_prob, pairs, self.noise)
 
-    def _filled(self, chosen: ChosenSlots, *, may_be_empty: bool) -> Draft:
+    def _filled(self, chosen: ChosenSlots, *, needs_token: bool = False) -> Draft:
         """Tokens for some slots; each has noise of its own, unless a step looks at one slot only."""
         log_probs = self.offer.tokens(chosen)  # (N, V) or (N, V + 1)
         words = log_probs.shape[1] - int(self.offer.empty is not None)
         noise = None if self._looks_at_all or self.chooser.config.is_parallel else self.noise
-        drawn_from = log_probs if may_be_empty or self.offer.empty is None else log_probs[:, :words]
-        token = self.chooser.tokens(self.state, chosen, drawn_from, noise)
+        token = self.chooser.tokens(self.state, chosen, log_probs[:, :words] if needs_token else log_probs, noise)
         log_prob = log_probs.gather(1, token.clamp_min(0)[:, None])[:, 0]
         if self.offer.empty is not None:
             token = token.masked_fill(token == words, self.offer.empty)
