@@ -100,10 +100,10 @@ def samples_table(results: Sequence[insnet.Result]) -> str:
 
 def own_choice(model: insnet.Model) -> str:
     """What the model does of itself before it answers, as a sentence."""
-    config = model.generation
-    if config.candidates == 1:
+    selection = model.generation.selection
+    if selection.candidates == 1:
         return ""
-    return f" The model itself writes {config.candidates} candidates and keeps one (by {config.candidate_choice})."
+    return f" The model itself writes {selection.candidates} candidates and keeps one (by {selection.candidate_choice})."
 
 
 def steps_section(result: insnet.Result) -> str:

@@ -98,8 +98,8 @@ def test_the_judge_reads_outputs_and_first_references(report):
 
 
 def test_case_counts_everywhere_or_nowhere():
-    exact = score_texts(["A b c d"], ["a b c d"], [["a"]], steps=[4], lower_case=False)
-    folded = score_texts(["A b c d"], ["a b c d"], [["a"]], steps=[4])
+    exact = score_texts(["a B c d"], ["a b c d"], [["b"]], steps=[4], lower_case=False)
+    folded = score_texts(["a B c d"], ["a b c d"], [["b"]], steps=[4])
     assert (exact.coverage, exact.all_in_order) == (0, 0)
     assert (folded.coverage, folded.all_in_order) == (1, 1)
     assert exact.bleu2 < folded.bleu2 and exact.nist2 < folded.nist2

@@ -123,7 +123,8 @@ def test_the_constants_are_those_of_splitmix64():
 def test_draws_for_different_purposes_differ_and_purposes_keep_their_numbers():
     """Their values are unique, and written down: another number is another draw for every seed."""
     assert {each.name: int(each) for each in Purpose} == {
-        "ORDER": 101, "ORDER_NUMBER": 102, "STOP": 201, "SLOT": 202, "TOKEN": 203, "REHEARSAL": 301, "COUNT": 302,
+        "ORDER": 101, "ORDER_NUMBER": 102, "PRESENT_NUMBER": 111, "PRESENT_WHICH": 112,
+        "STOP": 201, "SLOT": 202, "TOKEN": 203, "REHEARSAL": 301, "COUNT": 302,
         "PERMUTATION": 401, "SAMPLE": 402, "TAU": 403, "ATTEMPT": 404, "CANDIDATE": 405, "SCORE": 406, "REQUEST": 501,
         "CANDIDATE_ORDER": 601, "REVISION": 701,
     }  # fmt: skip

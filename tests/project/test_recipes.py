@@ -104,10 +104,10 @@ def test_the_script_of_the_main_table_names_recipes_that_exist_and_settings_that
 
     for name, text in ways.items():
         (config,) = read(text)
-        candidates[name] = config.candidates
+        candidates[name] = config.selection.candidates
     assert len(ways) == 6 and min(candidates.values()) == 16
     for data in ("yelp", "news"):  # the rival gets as many as ours, and many tries
         assert candidates[f"{data}_plan_and_write"] == candidates[f"{data}_one_by_one"]
         lines = re.search(rf"^{data}_tries=\((.*?)\)$", script, flags=re.MULTILINE | re.DOTALL)
         tries = [config for line in re.findall(r'"(.+?)"', lines[1] if lines else "") for config in read(line)]
-        assert len(tries) == 11 and {each.candidates for each in tries} == {candidates[f"{data}_one_by_one"]}
+        assert len(tries) == 11 and {each.selection.candidates for each in tries} == {candidates[f"{data}_one_by_one"]}

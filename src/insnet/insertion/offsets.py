@@ -77,7 +77,7 @@ def _insert_one(rank_of_step: Tensor, length: Tensor, slot: Tensor, inserts: Ten
     step = torch.arange(rank_of_step.shape[1], device=slot.device)
     is_shifted = (rank_of_step >= place) & (step < length) & inserts  # (B, C)
     rank = torch.where((step == length) & inserts, place, rank_of_step + is_shifted)
-    return rank, (rank - place).masked_fill(step > length, 0)[:, None]
+    return rank, rank[:, None]
 
 
 def step_at_position(rank_of_step: Tensor, length: Tensor) -> Tensor:
