@@ -14,7 +14,7 @@ from insnet.decoding.job import Job
 from insnet.decoding.request import Request, blanks, required_words
 from insnet.decoding.rerank import best_of_orders
 from insnet.decoding.revise import revised
-from insnet.decoding.trace import TraceStep, log_prob_of_steps
+from insnet.decoding.trace import Replay, TraceStep, log_prob_of_steps
 from insnet.decoding.write import Scribe, Written
 from insnet.devices import find_device
 from insnet.families.generator import Generator
@@ -120,7 +120,7 @@ class Model:
 
         Options: `seed`; `length=(least, most)` in words; `banned` words; `any_order=True` to let the keywords come in
         whatever order reads best; `accept`, a function that says of a finished text whether it will do: what it refuses
-        is drawn anew, `attempts` times in all, and never returned; `mode="parallel"` to insert several words a step;
+        is drawn anew, `attempts` times in all, and never returned; `mode="parallel"` to insert several words per step;
         `batch_size`; `on_written`, called with the number of texts done; and every setting of insnet.decoding.config
         by its name.
         """
@@ -128,7 +128,7 @@ class Model:
         return self._answer([Request(required_words(keywords)) for keywords in keyword_lists], [job.seed], job)
 
     def stream(self, keywords: Sequence[str], **options: Any) -> Iterator[dict[str, Any]]:
-        """One trace entry a step, as the text grows.
+        """One trace entry per step, as the text grows.
 
         Options are those of `generate_batch`, but for what chooses among finished texts: `any_order`, `accept`,
         `candidates`, `revise`. Where the model itself would choose or revise, it shows its first draft.
@@ -137,9 +137,9 @@ class Model:
         for name in job.choices():
             raise ValueError(f"{name} chooses among finished texts: it cannot be streamed; use generate")
         request = job.bounded(Request(required_words(keywords)))
-        for number, (step, text) in enumerate(self.scribe.stream(request, job.seed, job.config), start=1):
+        for number, (step, before) in enumerate(self.scribe.stream(request, job.seed, job.config), start=1):
             if not step.is_last:
-                yield self._trace_entry(number, step, text)
+                yield self._trace_entry(number, step, before)
 
     def score(self, text: str, *, orders: int = 16, seed: int = 0) -> Score:
         """How likely the text is: a bound averaged over sampled insertion orders, exact for left-to-right models."""
@@ -253,17 +253,17 @@ class Model:
         )
 
     def _trace(self, written: Written) -> list[dict[str, Any]]:
-        """What was inserted and removed; a removed token is looked up in the text before its step."""
         entries, replay = [], written.start.after(())
         for number, step in enumerate((step for step in written.steps if not step.is_last), start=1):
-            removed = [[place, self.tokenizer.piece(replay.tokens[place][0])] for place in step.deletes]
+            entries.append(self._trace_entry(number, step, replay))
             replay.apply(step)
-            entries.append({**self._trace_entry(number, step, replay.text(self.tokenizer)), "delete": removed})
         return entries
 
-    def _trace_entry(self, number: int, step: TraceStep, text: str) -> dict[str, Any]:
+    def _trace_entry(self, number: int, step: TraceStep, before: Replay) -> dict[str, Any]:
+        """What a step inserts and removes, and the text after it; a removed token is looked up in the text before."""
         inserts = [[slot, self.tokenizer.piece(token), log_prob] for slot, token, log_prob in step.inserts]
-        return {"step": number, "insert": inserts, "delete": [], "text": text}
+        removed = [[place, self.tokenizer.piece(before.tokens[place][0])] for place in step.deletes]
+        return {"step": number, "insert": inserts, "delete": removed, "text": before.after([step]).text(self.tokenizer)}
 
 
 def _in_wholes(on_written: Callable[[int], None] | None, wholes: int, parts: int) -> Callable[[int], None] | None:

@@ -101,8 +101,8 @@ class Scribe:
                 known[row] = replace(requests[row], insertions=count)
         return known
 
-    def stream(self, request: Request, seed: int, config: GenerationConfig) -> Iterator[tuple[TraceStep, str]]:
-        """Each step of one text as it is made, with the text after it."""
+    def stream(self, request: Request, seed: int, config: GenerationConfig) -> Iterator[tuple[TraceStep, Replay]]:
+        """Each step of one text as it is made, with the text before it."""
         [request] = self.rehearse([request], [seed], config, batch_size=config.length.rehearsals)
         prompt = self.prompt([request], [seed_of_request(request, seed)], config)
         replay = self._start(prompt, 0, request)
@@ -110,8 +110,8 @@ class Scribe:
             [newest] = steps_of(step)
             assert newest is not None
             for own in self._tidied(request, replay, [newest]):
+                yield own, replay.after(())
                 replay.apply(own)
-                yield own, replay.text(self.tokenizer)
 
     def prompt(self, requests: Sequence[Request], seeds: Sequence[int], config: GenerationConfig) -> Prompt:
         """The prompt of a batch of requests, with the very seeds given."""
