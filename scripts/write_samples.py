@@ -103,7 +103,8 @@ def own_choice(model: insnet.Model) -> str:
     selection = model.generation.selection
     if selection.candidates == 1:
         return ""
-    return f" The model itself writes {selection.candidates} candidates and keeps one (by {selection.candidate_choice})."
+    rule = selection.candidate_choice
+    return f" The model itself writes {selection.candidates} candidates and keeps one (by {rule})."
 
 
 def steps_section(result: insnet.Result) -> str:
