@@ -15,8 +15,8 @@ All sentences the model has learned from are of our own making: its own words sp
 Required words are printed as given, whatever they are."""
 _FILTERS = """\
 - `--ban WORD` (in Python `banned=[...]`): a word or phrase that is never written.
-- `--reject FILE`, words one a line (in Python `accept=function`, from a text to true or false): finished texts that are
-  refused and drawn anew with other seeds. What was refused is never returned; after 20 refusals there is an error.
+- `--reject FILE`, words one per line (in Python `accept=function`, from a text to true or false): finished texts that
+  are refused and drawn anew with other seeds. What was refused is never returned; after 20 refusals there is an error.
 - A word that is both required and banned or rejected is an error too, before anything is written; a function of your
   own is shown the whole text, required words included."""
 

@@ -49,7 +49,7 @@ class Result:
 
     @cached_property
     def trace(self) -> list[dict[str, Any]]:
-        """One entry a step: {"step", "insert": [[slot, piece, log_prob], ...], "delete": [[place, piece], ...],
+        """One entry per step: {"step", "insert": [[slot, piece, log_prob], ...], "delete": [[place, piece], ...],
         "text"}; what is deleted goes first, so slots are those of the text without it."""
         return self.replay()
 

@@ -19,7 +19,7 @@ _ROUNDED = 0.005  # how far a score in a card may be from the measured one
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What `insnet models` tells about a model on the shelf."""
+    """What `insnet models` says about a model on the shelf."""
 
     name: str
     family: str

@@ -68,7 +68,7 @@ def test_it_is_drawn(tmp_path):
 
 
 def layered_run(folder, *, first_has_no_layers=False):
-    """Layers merge from 0.6 to 0.4 an insertion; what is not drawn by a text of a batch is left out of its line."""
+    """Layers merge from 0.6 to 0.4 per insertion; what is not drawn by a text of a batch is left out of its line."""
     lines = []
     for update in range(1, 31):
         share = 0.6 - 0.2 * update / 30

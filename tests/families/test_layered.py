@@ -126,7 +126,7 @@ def taus_of(rows):
 
 
 def in_order(batch):
-    """The plan of a batch that prescribes its order, one insertion a round."""
+    """The plan of a batch that prescribes its order, one insertion per round."""
     return Plan(batch.order, torch.zeros_like(batch.lengths))
 
 

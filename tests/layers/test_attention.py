@@ -173,7 +173,7 @@ def test_tokens_encoded_in_pieces_against_the_cache_equal_one_pass():
 
 @torch.no_grad()
 def test_tokens_packed_without_padding_equal_one_pass():
-    """Rows that get different numbers of tokens a round, none at times: only what holds a token is computed."""
+    """Rows that get different numbers of tokens per round, none at times: only what holds a token is computed."""
     model = encoder()
     embedded = torch.randn(2, TOKENS, WIDTH, dtype=torch.float64)
     offsets = offsets_of_order(ORDER).long()

@@ -151,7 +151,7 @@ class GenerationConfig:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any] | None = None, **more: Any) -> "GenerationConfig":
-        """From a flat table of settings; an unknown name is an error that tells the nearest valid one."""
+        """From a flat table of settings; an unknown name is an error that names the nearest valid one."""
         return cls().changed(**{**(settings or {}), **more})
 
     def changed(self, **settings: Any) -> "GenerationConfig":

@@ -34,10 +34,10 @@ def best_of_orders(
     seeds_of_orders = [seed for seed, size in zip(seeds, sizes, strict=True) for _ in range(size)]
     best = iter(best_of(scribe, list(itertools.chain.from_iterable(groups)), seeds_of_orders, config))
     of_orders = [[text for text in itertools.islice(best, size) if text is not None] for size in sizes]
-    return [max(texts, key=_log_prob_a_step) if texts else None for texts in of_orders]
+    return [max(texts, key=_log_prob_per_step) if texts else None for texts in of_orders]
 
 
-def _log_prob_a_step(written: Written) -> float:
+def _log_prob_per_step(written: Written) -> float:
     return log_prob_of_steps(written.steps) / len(written.steps)
 
 
@@ -138,7 +138,7 @@ def likelihoods(scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], 
     told its length answers for that number too.
     """
     if scribe.family.traits.likelihood == "exact":
-        return [_log_prob_a_step(written) for written in texts]  # one insertion a step, and the end
+        return [_log_prob_per_step(written) for written in texts]  # one insertion per step, and the end
     rows = [
         Given.of(written, int(mix(Purpose.CANDIDATE_ORDER, seed_of_request(written.request, seed), number)))
         for written, seed in zip(texts, seeds, strict=True)

@@ -14,7 +14,7 @@ _LARGEST = 127
 
 
 def quantized(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights with every large matrix as int8 rows and, beside it, a float32 scale a row."""
+    """The weights with every large matrix as int8 rows and, beside it, a float32 scale per row."""
     stored: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if tensor.dim() == 2 and tensor.numel() >= _SMALLEST and tensor.is_floating_point():

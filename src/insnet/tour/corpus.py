@@ -17,8 +17,8 @@ def write_corpus(
 ) -> list[Path]:
     """The files written: train.txt, valid.txt and test.txt, and valid.keywords.txt and test.keywords.txt.
 
-    One sentence a line; line n of a keywords file belongs to sentence n, its words separated by tabs. No sentence comes
-    twice, neither in one split nor in two.
+    One sentence per line; line n of a keywords file belongs to sentence n, its words separated by tabs. No sentence
+    comes twice, neither in one split nor in two.
     """
     for name, count in (("train", train), ("valid", valid), ("test", test)):
         if count < 0:

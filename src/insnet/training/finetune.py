@@ -45,7 +45,7 @@ def finetune(
     resume: bool = False,
     on_event: Listener | None = None,
 ) -> TrainingSummary:
-    """The model of a folder, trained on the sentences of a text file (one a line) into the run folder `output`.
+    """The model of a folder, trained on the sentences of a text file (one per line) into the run folder `output`.
 
     One line in 20 (at least 1, at most 500) is set aside: the model is judged on these before the first update and
     while it learns, and the best update is kept. `updates` overrules `epochs`; without either there are 3 epochs, or
@@ -103,7 +103,7 @@ def _split(text_file: Path, folder: Path) -> None:
     """Writes train.txt and valid.txt: every 20th line is set aside, so that both halves of a file are seen."""
     lines = list(read_lines(text_file, skip_empty=True))
     if len(lines) < _FEWEST_LINES:
-        raise ValueError(f"{text_file} has {len(lines)} sentences: give at least {_FEWEST_LINES}, one a line")
+        raise ValueError(f"{text_file} has {len(lines)} sentences: give at least {_FEWEST_LINES}, one per line")
     valid_lines = min(-(-len(lines) // _LINES_FOR_ONE_VALID), _MOST_VALID)
     set_aside = {round((number + 1) * len(lines) / valid_lines) - 1 for number in range(valid_lines)}
     for split, is_valid in (("train", False), ("valid", True)):

@@ -1,7 +1,7 @@
 """Muon that moves all matrices of one shape at a time.
 
 torch's own goes from matrix to matrix, some fifty small operations each: with the 47 matrices of eight blocks and one
-for slots, 2,643 operations an update (counted on a CPU), more than the model's forward and backward pass have
+for slots, 2,643 operations per update (counted on a CPU), more than the model's forward and backward pass have
 together, and each has to be launched. The matrices of a model have few shapes; stacked by shape, they take 485.
 
 Shapes: N matrices of R rows and C columns.
