@@ -199,7 +199,7 @@ def test_words_are_counted_as_printed_at_every_step(kind):
     bounds = Bounds(max_words=400, max_tokens=12)
     requests = [Request(required_words(keywords), bounds=bounds) for keywords in accepted]
     prompt = prompt_of(model, requests)
-    texts = [model.scribe._start(prompt, row, request) for row, request in enumerate(requests)]
+    texts = model.scribe._starts(prompt, requests)
     counting, compared = Counting(decider(model, **HOT).chooser), 0
     for step in decode(model.family, prompt, counting):
         for row, counted, made in zip(step.row.tolist(), counting.counted.pop(), steps_of(step), strict=True):

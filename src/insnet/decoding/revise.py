@@ -214,9 +214,8 @@ def _rewritten(
     inserted = prompt.limits.max_tokens.new_tensor([text.inserted for text in texts])
     none = torch.zeros_like(inserted)  # what is removed counts as -1 insertion each: the text is complete again at 0
     limits = replace(prompt.limits, insertions=none, slack=none, max_tokens=prompt.limits.max_tokens - inserted)
-    flags = torch.zeros_like(prompt.canvas.closed_after)
-    for row, places in enumerate(gone):
-        flags[row, [place + 1 for place in places]] = True  # <bos> stands first
+    removed = [[place - 1 in places for place in range(prompt.canvas.capacity)] for places in map(set, gone)]
+    flags = torch.tensor(removed, device=prompt.canvas.tokens.device)  # <bos> stands first
     decide = Rewriting(flags, scribe.decider(config))
     new = scribe.carry_out(replace(prompt, limits=limits), [text.request for text in texts], decide)
     return [

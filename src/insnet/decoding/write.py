@@ -105,7 +105,7 @@ class Scribe:
         """Each step of one text as it is made, with the text before it."""
         [request] = self.rehearse([request], [seed], config, batch_size=config.length.rehearsals)
         prompt = self.prompt([request], [seed_of_request(request, seed)], config)
-        replay = self._start(prompt, 0, request)
+        [replay] = self._starts(prompt, [request])
         for step in decode(self.family, prompt, self.decider(config)):
             [newest] = steps_of(step)
             assert newest is not None
@@ -131,10 +131,8 @@ class Scribe:
         recorder = Recorder(len(requests))
         for step in decode(self.family, prompt, decide):
             recorder.steps.append(step)
-        return [
-            self._finish(request, self._start(prompt, row, request), steps)
-            for row, (request, steps) in enumerate(zip(requests, recorder.traces(), strict=True))
-        ]
+        rows = zip(requests, self._starts(prompt, requests), recorder.traces(), strict=True)
+        return [self._finish(request, start, steps) for request, start, steps in rows]
 
     def _finish(self, request: Request, start: Replay, steps: Sequence[TraceStep]) -> Written:
         """The text that some steps make of a start, checked to hold everything required."""
@@ -158,13 +156,16 @@ class Scribe:
             return [*steps]
         return [*others, tidying, last]
 
-    def _start(self, prompt: Prompt, row: int, request: Request) -> Replay:
-        """The text before the first step: what was given, or nothing if the family plans instead of keeping."""
+    def _starts(self, prompt: Prompt, requests: Sequence[Request]) -> list[Replay]:
+        """The texts before the first step: what was given, or nothing if the family plans instead of keeping."""
         if not self.family.traits.keeps_given:
-            return Replay(required=(), tokens=[])
-        inner = slice(1, int(prompt.canvas.length[row]) - 1)
-        tokens, origins = prompt.canvas.tokens[row, inner].tolist(), prompt.canvas.origin[row, inner].tolist()
-        return Replay(request.required, list(zip(tokens, origins, strict=True)))
+            return [Replay(required=(), tokens=[]) for _ in requests]
+        canvas = prompt.canvas
+        rows = zip(requests, canvas.tokens.tolist(), canvas.origin.tolist(), canvas.length.tolist(), strict=True)
+        return [
+            Replay(request.required, list(zip(tokens[1 : length - 1], origins[1 : length - 1], strict=True)))
+            for request, tokens, origins, length in rows
+        ]
 
     def _refuse_too_long(self, request: Request) -> None:
         """A model that is told how many insertions to make has learned only so many."""
