@@ -14,7 +14,7 @@ FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "growing.svg
 KEYWORDS = ["day", "decided", "started", "focus"]
 SETTINGS = {"mode": "parallel", "seed": 2}
 INK, MUTED, GIVEN, NEW = "#1f2933", "#7b8794", "#1d5fbf", "#0b7a45"
-WIDTH, LEFT, TOP, ROW = 760, 44, 34, 30
+WIDTH, LEFT, TOP, ROW = 850, 44, 34, 30  # room for fonts that are wider than Helvetica
 
 
 def drawn(views: list[View]) -> str:
