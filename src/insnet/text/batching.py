@@ -185,12 +185,6 @@ class Batches:
             raise IndexError(f"batch {index} of {self.updates_per_epoch}")
         return self._load(*self._plan_of_epoch(epoch).batch(index * self.world + self.rank))
 
-    def iterate(self, start_index: int = 0) -> Iterator[TokenBatch]:
-        """Batches without end, epoch after epoch; `start_index` is how many this process has had already."""
-        while True:
-            yield self.at(*divmod(start_index, self.updates_per_epoch))
-            start_index += 1
-
     def in_order(self, limit: int | None = None) -> Iterator[TokenBatch]:
         """Each sentence (of the first `limit`) exactly once, unshuffled, with fixed seeds: for validation.
 
