@@ -13,7 +13,7 @@ from benchmarks.decodings import read_settings
 from benchmarks.drawing import Drawing
 from insnet.cli import app, terminal
 from insnet.cli.benchmark import report
-from insnet.evaluation.files import one_a_line, outputs_path, write_compressed
+from insnet.evaluation.files import one_per_line, outputs_path, write_compressed
 from insnet.evaluation.judge import Judge, load_judge
 from insnet.evaluation.task import Task, read_task
 from insnet.model import Model
@@ -104,4 +104,4 @@ def report_on(
 def write_texts(texts: Mapping[str, Sequence[str]], result: Path) -> None:
     """Texts beside a results file NAME.json, one per line, as NAME.WAY.outputs.txt.xz."""
     for name, lines in texts.items():
-        write_compressed(outputs_path(result.with_name(f"{result.stem}.{name}.json")), one_a_line(lines))
+        write_compressed(outputs_path(result.with_name(f"{result.stem}.{name}.json")), one_per_line(lines))

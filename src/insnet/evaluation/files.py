@@ -40,7 +40,7 @@ def _has_entries(value: object) -> bool:
     return isinstance(value, dict | list | tuple)
 
 
-def one_a_line(texts: Iterable[str]) -> str:
+def one_per_line(texts: Iterable[str]) -> str:
     """The texts, one per line; a line break inside one becomes a space, which changes no score here."""
     return "".join(" ".join(text.splitlines()) + "\n" for text in texts)
 

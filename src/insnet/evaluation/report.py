@@ -9,7 +9,7 @@ from insnet.evaluation.aligned import References, check_same_length, reference_l
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.coverage import Keywords, all_in_order, coverage
 from insnet.evaluation.diversity import distinct, self_bleu
-from insnet.evaluation.files import json_text, one_a_line
+from insnet.evaluation.files import json_text, one_per_line
 from insnet.evaluation.lengths import length_ratio, mean_words
 from insnet.evaluation.nist import nist
 from insnet.evaluation.results import write_result
@@ -160,7 +160,7 @@ def write_report(report: Report, outputs: Sequence[str], place: str | Path) -> P
     if path.suffix != ".json":
         path = path / "report.json"
     # The outputs first: where there is a report, its outputs are there too.
-    write_atomically(path.with_suffix(".outputs.txt"), one_a_line(outputs))
+    write_atomically(path.with_suffix(".outputs.txt"), one_per_line(outputs))
     write_atomically(path, json_text(asdict(report)))
     return path
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from insnet.evaluation.files import json_text, one_a_line, outputs_path, write_compressed
+from insnet.evaluation.files import json_text, one_per_line, outputs_path, write_compressed
 from insnet.files import write_atomically
 
 # A path begins with a slash that touches nothing that could be a word, a relative path or an address.
@@ -47,7 +47,7 @@ def write_result(
         raise ValueError(f"detail has the name {taken[0]!r}, which every result file has already: choose another")
     text = json_text(without_machine_paths({**result, **(detail or {})}))
     if outputs is not None:
-        write_compressed(outputs_path(path), one_a_line(outputs))
+        write_compressed(outputs_path(path), one_per_line(outputs))
     write_atomically(path, text)
     return path
 
