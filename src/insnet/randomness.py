@@ -23,6 +23,8 @@ class Purpose(IntEnum):
     """How many of a text's tokens are on a canvas to learn from."""
     PRESENT_WHICH = 112
     """Which ones."""
+    TOLD = 121
+    """Whether a text is told how many words are to come."""
     STOP = 201
     SLOT = 202
     TOKEN = 203

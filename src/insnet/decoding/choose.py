@@ -23,6 +23,7 @@ from insnet.insertion.constraints import (
     completing_tokens,
     count_words,
     empty_blanks,
+    meets_across,
     neighbours_of_slot,
     repeated_sequences,
 )
@@ -49,8 +50,11 @@ class Chooser:
     config: GenerationConfig
     lexicon: Lexicon
 
-    def ending(self, state: State, log_stop: Tensor) -> Ending:
-        """What the stopping rule, by the log-probability (B,) of stopping, and the bounds say."""
+    def ending(self, state: State, log_stop: Tensor, *, ends_when_full: bool = True) -> Ending:
+        """What the stopping rule, by the log-probability (B,) of stopping, and the bounds say.
+
+        A text of the most words ends, unless its gaps close one by one: then no more words go in (see `tokens`), but
+        what completes the text may."""
         limits = state.limits
         wants = self._wants_to_stop(state, log_stop)
         over = wants | (state.step >= self.config.rounds.rounds) if self.config.rounds.rounds else wants
@@ -58,7 +62,9 @@ class Chooser:
         may = words >= limits.min_words
         if limits.has_blanks:
             may = may & ~empty_blanks(state.canvas, limits).any(dim=1)
-        ends = (over & may) | (words >= limits.max_words)
+        ends = over & may
+        if ends_when_full:
+            ends = ends | (words >= limits.max_words)
         is_full = state.inserted >= limits.max_tokens
         return Ending(ends | is_full, is_full > ends, is_forced=(ends | is_full) != wants)
 
@@ -81,7 +87,7 @@ class Chooser:
         alone."""
         if not state.limits.has_blanks:
             return log_probs
-        blanks = empty_blanks(state.canvas, state.limits)[:, : log_probs.shape[1]]
+        blanks = empty_blanks(state.canvas, state.limits)[:, : log_probs.shape[1]] & (log_probs > -math.inf)
         return log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
 
     def slots(self, state: State, log_probs: Tensor, noise: Tensor) -> Tensor:
@@ -105,9 +111,14 @@ class Chooser:
         kept = keep_top_mass(pairs, self.config.rounds.slot_mass) > -math.inf
         return draw(slots.masked_fill(~kept, -math.inf), noise[0])[:, None]
 
-    def tokens(self, state: State, chosen: ChosenSlots, log_probs: Tensor, noise: Tensor | None) -> Tensor:
+    def tokens(
+        self, state: State, chosen: ChosenSlots, log_probs: Tensor, noise: Tensor | None, *, closes: bool = False
+    ) -> Tensor:
         """The tokens (N,) to put into the chosen slots, from log-probabilities (N, V), or (N, V + 1) if these may stay
-        empty; NOTHING where none may go there. Drawn at `noise` (2, B), or if there is none, at each slot's own."""
+        empty; NOTHING where none may go there. Drawn at `noise` (2, B), or if there is none, at each slot's own.
+
+        A slot that `closes` where nothing goes in does not close into something banned; and where the text has all the
+        words that it may have, none begins there."""
         slot, row = chosen.flat(), chosen.row
         canvas = state.canvas if chosen.is_one_per_row else state.canvas.select(row)
         neighbours, origins = neighbours_of_slot(canvas, slot)  # (N, 2) each
@@ -115,8 +126,11 @@ class Chooser:
         refused = self._refused(origins, is_blank)
         if state.limits.forbidden.shape[1]:
             refused = refused | self._completes_banned(canvas, slot, state.limits.forbidden[row])
+        if closes:
+            refused = refused | (self._is_full(state, row, is_blank)[:, None] & self.lexicon.is_parted[0])
         if log_probs.shape[1] > refused.shape[1]:
-            refused = self._refused_with_nothing(refused, is_blank, log_probs[:, -1:])
+            never = self._never_empty(state, chosen, canvas, is_blank, closes=closes)
+            refused = self._refused_with_nothing(refused, never, log_probs[:, -1:])
         log_probs = log_probs.masked_fill(refused, -math.inf)
         log_probs = self._without_repetitions(canvas, slot, neighbours, log_probs, state.longest)
         log_probs = self._tempered(state, row, log_probs)
@@ -138,10 +152,28 @@ class Chooser:
         left, right = (origins != INSERTED).long().unbind(1)
         return self.lexicon.refused[0 if is_blank is None else is_blank.long(), left, right]
 
-    def _refused_with_nothing(self, refused: Tensor, is_blank: Tensor | None, log_nothing: Tensor) -> Tensor:
-        """True (N, V + 1): the same with staying empty, whose log-probability is (N, 1), behind the tokens. A blank
+    def _is_full(self, state: State, row: Tensor, is_blank: Tensor | None) -> Tensor:
+        """True (N,) where no word may begin: the row's text has as many as it may, those of other blanks included."""
+        words = self._words(state)
+        if is_blank is not None:
+            words = words + empty_blanks(state.canvas, state.limits).sum(dim=1)
+        own = words[row] if is_blank is None else words[row] - is_blank.long()
+        return own >= state.limits.max_words[row]
+
+    def _never_empty(
+        self, state: State, chosen: ChosenSlots, canvas: Canvas, is_blank: Tensor | None, *, closes: bool
+    ) -> Tensor:
+        """True (N,) for slots that cannot stay empty: blanks, and those that would close into something banned."""
+        never = torch.zeros_like(chosen.row, dtype=torch.bool) if is_blank is None else is_blank
+        if closes and state.limits.forbidden.shape[1]:
+            forbidden = state.limits.forbidden[chosen.row]
+            never = never | meets_across(self.lexicon.folded(canvas), chosen.flat(), forbidden)
+        return never
+
+    def _refused_with_nothing(self, refused: Tensor, never: Tensor, log_nothing: Tensor) -> Tensor:
+        """True (N, V + 1): the same with staying empty, whose log-probability is (N, 1), behind the tokens. Some (N,)
         cannot stay empty, and by threshold a slot does if that is likelier than not."""
-        never = torch.zeros_like(refused[:, :1]) if is_blank is None else is_blank[:, None]
+        never = never[:, None]
         if self.config.length.stopping != "threshold":
             return torch.cat([refused, never], dim=1)
         stays_empty = (log_nothing > _LIKELIER_THAN_NOT) & ~never

@@ -37,7 +37,8 @@ def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edit
     slots, log_stop, log_go = of_open_slots(offer, is_open)
     drafting = Drafting(offer, state, chooser, chooser.blanks_first(state, slots), chooser.noise(state))
     draft = drafting.first()
-    ending = chooser.ending(state, draft.log_stop(state) if log_stop is None else log_stop)
+    own_stop = draft.log_stop(state) if log_stop is None else log_stop
+    ending = chooser.ending(state, own_stop, ends_when_full=offer.empty != CLOSE)
     if log_stop is None:
         draft = drafting.with_a_token(draft, ~ending.ends & draft.is_last(state))
     draft = drafting.together(draft)
@@ -45,9 +46,10 @@ def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edit
     finished = ending.ends | is_nothing.all(dim=1) | ~is_open.any(dim=1)
     is_nothing = is_nothing | finished[:, None]
     if log_stop is None or log_go is None:
-        of_ending = torch.zeros_like(draft.log_prob[:, 0])
+        of_ending = draft.log_prob.masked_fill(draft.token != CLOSE, 0.0).sum(dim=1)
     else:
-        of_ending = torch.where(finished, log_stop, log_go).masked_fill(ending.is_forced, 0.0)
+        of_ending = torch.where(finished, log_stop, log_go)
+    of_ending = of_ending.masked_fill(ending.is_forced, 0.0)
     return Edits(
         slot=draft.slot,
         token=draft.token.masked_fill(is_nothing, NOTHING),
@@ -117,7 +119,9 @@ class Drafting:
     def first(self) -> Draft:
         """Tokens for the slots chosen for this step. All are, where slots say for themselves whether anything goes
         there and, if one of them is to be filled, where slot and token are one choice."""
-        if self._looks_at_all:
+        if self.offer.is_single:
+            chosen = ChosenSlots.of(self.slots.argmax(dim=1, keepdim=True))
+        elif self._looks_at_all:
             index = torch.arange(self.slots.shape[1], device=self.slots.device)
             every = index.expand_as(self.slots)  # a single slot stands for itself; if it is closed, its row ends anyway
             chosen = ChosenSlots.of(every if len(index) == 1 else every.where(self.slots > -math.inf, NOTHING))
@@ -148,6 +152,8 @@ class Drafting:
 
     @property
     def _looks_at_all(self) -> bool:
+        if self.offer.is_single:
+            return False
         return self.offer.stop is None or (self.offer.is_joint and not self.chooser.config.is_parallel)
 
     def _surest(self, draft: Draft) -> Tensor:
@@ -160,7 +166,8 @@ class Drafting:
         log_probs = self.offer.tokens(chosen)  # (N, V) or (N, V + 1)
         words = log_probs.shape[1] - int(self.offer.empty is not None)
         noise = None if self._looks_at_all or self.chooser.config.is_parallel else self.noise
-        token = self.chooser.tokens(self.state, chosen, log_probs[:, :words] if needs_token else log_probs, noise)
+        offered = log_probs[:, :words] if needs_token else log_probs
+        token = self.chooser.tokens(self.state, chosen, offered, noise, closes=self.offer.empty == CLOSE)
         log_prob = log_probs.gather(1, token.clamp_min(0)[:, None])[:, 0]
         if self.offer.empty is not None:
             token = token.masked_fill(token == words, self.offer.empty)

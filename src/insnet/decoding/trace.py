@@ -1,7 +1,7 @@
 """The edits a decoder made, row by row; replaying them gives the text."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from insnet.decoding.loop import Step
 from insnet.insertion.canvas import INSERTED
@@ -94,6 +94,23 @@ def steps_of(step: Step) -> Iterator[TraceStep | None]:
         puts = tuple(entry for entry in zip(slots, tokens, log_probs, strict=True) if entry[1] >= 0)
         places = tuple(place - 1 for place, flag in enumerate(gone or ()) if flag)  # <bos> is no place of the text
         yield TraceStep(puts, stop, is_last, places, bool(is_cut)) if is_active else None
+
+
+def without_closings(steps: Iterable[TraceStep]) -> Iterator[TraceStep]:
+    """The steps that change a text or end it: one that only closes a slot is no step of its own, and its probability
+    is the next one's.
+
+    >>> closing, last = TraceStep((), -0.5, is_last=False), TraceStep((), -1.0, is_last=True)
+    >>> [step.stop_log_prob for step in without_closings([closing, closing, last])]
+    [-2.0]
+    """
+    of_closings = 0.0
+    for step in steps:
+        if step.inserts or step.deletes or step.is_last:
+            yield replace(step, stop_log_prob=step.stop_log_prob + of_closings)
+            of_closings = 0.0
+        else:
+            of_closings += step.stop_log_prob
 
 
 def removal_of_marks(end: Replay, tokenizer: Tokenizer) -> TraceStep | None:

@@ -13,7 +13,7 @@ from insnet.decoding.loop import Decide, decode
 from insnet.decoding.prompt import prompt_of_requests
 from insnet.decoding.rehearse import rehearsed
 from insnet.decoding.request import Request
-from insnet.decoding.trace import Recorder, Replay, TraceStep, removal_of_marks, steps_of
+from insnet.decoding.trace import Recorder, Replay, TraceStep, removal_of_marks, steps_of, without_closings
 from insnet.families.generator import Generator, Prompt
 from insnet.insertion.constraints import Lexicon
 from insnet.randomness import Purpose, mix
@@ -106,9 +106,9 @@ class Scribe:
         [request] = self.rehearse([request], [seed], config, batch_size=config.length.rehearsals)
         prompt = self.prompt([request], [seed_of_request(request, seed)], config)
         [replay] = self._starts(prompt, [request])
-        for step in decode(self.family, prompt, self.decider(config)):
-            [newest] = steps_of(step)
-            assert newest is not None
+        rounds = decode(self.family, prompt, self.decider(config))
+        made = (step for round_ in rounds for step in steps_of(round_) if step is not None)
+        for newest in without_closings(made):
             for own in self._tidied(request, replay, [newest]):
                 yield own, replay.after(())
                 replay.apply(own)
@@ -131,7 +131,8 @@ class Scribe:
         recorder = Recorder(len(requests))
         for step in decode(self.family, prompt, decide):
             recorder.steps.append(step)
-        rows = zip(requests, self._starts(prompt, requests), recorder.traces(), strict=True)
+        traces = [list(without_closings(steps)) for steps in recorder.traces()]
+        rows = zip(requests, self._starts(prompt, requests), traces, strict=True)
         return [self._finish(request, start, steps) for request, start, steps in rows]
 
     def _finish(self, request: Request, start: Replay, steps: Sequence[TraceStep]) -> Written:

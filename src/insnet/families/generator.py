@@ -35,6 +35,8 @@ class Traits:
     """Text may be given around blanks."""
     several_per_step: bool
     """One step may fill several slots."""
+    gap_by_gap: bool = False
+    """Gaps between given words are filled one after the other, each from left to right until it is closed."""
     deletes: bool = False
     """A step may remove tokens that were inserted."""
     takes_source: bool = False

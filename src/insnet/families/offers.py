@@ -70,6 +70,8 @@ class Insertions:
     """What the last column of `tokens` means: NOTHING in this round, or CLOSE for good. None without such a column."""
     counts: Tensor | None = None
     """(B, N) of how many insertions are still to come, from 0 on; None where none were learned."""
+    is_single: bool = False
+    """Each row has one slot that may be filled, the others being closed for now or for good."""
     is_joint: bool = False
     """Slot and token are one choice, made among all pairs; else a slot is chosen first and then its token. A family
     without `stop` is asked for all slots anyway."""

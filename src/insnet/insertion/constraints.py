@@ -128,6 +128,18 @@ def completing_tokens(canvas: Canvas, slot: Tensor, sequences: Tensor, vocabular
     return completes.scatter_(1, token, True)[:, :vocabulary]
 
 
+def meets_across(canvas: Canvas, slot: Tensor, sequences: Tensor) -> Tensor:
+    """True (B,) where one of the sequences (B, F, M) stands across `slot` (B,), nothing being put there."""
+    longest = sequences.shape[2]
+    index = torch.arange(longest, device=slot.device)
+    found = torch.zeros_like(slot, dtype=torch.bool)
+    for left in range(1, longest):  # so many of its tokens stand left of the slot
+        around = _tokens_at(canvas, slot[:, None] + 1 - left + index)  # (B, M)
+        fits = ((sequences == around[:, None]) | (sequences == ABSENT)).all(dim=2)
+        found = found | (fits & (sequences[:, :, left] != ABSENT)).any(dim=1)
+    return found
+
+
 @lru_cache(maxsize=16)
 def _holes(longest: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """For each hole of a sequence its other indices, and where these stand relative to the slot."""

@@ -40,6 +40,10 @@ class Context:
     """(N, 1, W/2) of the hidden states."""
     key_rotation: Rotation | None = None
     """(B, Q, 1, K, W/2) of the keys, as each query sees them; they are cached without it. None: cached rotated."""
+    given_rotation: Rotation | None = None
+    """(N, 1, W/2) of the hidden states by the count of given tokens, where some keys are ahead of a text."""
+    is_ahead: Tensor | None = None
+    """(B, 1, 1, K) true for these keys."""
     source: "Context | None" = None
     """What a block's second attention knows, if it has one."""
 
