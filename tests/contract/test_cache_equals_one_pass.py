@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 from slow_reader import read_slowly
-from small_models import LINES, batch_of, edits_of, offers, order_of, plays_of, prompt_of, small_model
+from small_models import LINES, batch_of, edits_of, gap_plays_of, offers, order_of, plays_of, prompt_of, small_model
 
 from insnet.decoding.request import Request
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.offsets import offsets_of_order
+from insnet.layers.positions import rotate, rotation_of
 from insnet.text.specials import BOS, EOS, SEP
 
 ATOL = 1e-9
@@ -88,10 +89,66 @@ def insertion_transformer_canvas_by_canvas(family, tokens, order, given_count, p
         yield {"slots": slots, "tokens": joint - slots[:, None]}
 
 
+def gaps_pair_by_pair(family, tokens, given):
+    """What a gaps model says behind every token of a text, each pair of query and key looked at by itself: a passage
+    sees itself up to here, at true distances, and what is given further on, at the distance among given tokens."""
+    count = list(itertools.accumulate([0, *map(int, given)]))  # given tokens up to each place
+    ahead = [place for place in range(1, len(tokens) + 1) if given[place - 1]]
+    rows = [(True, place) for place in ahead] + [(False, place) for place in range(len(tokens) + 1)]
+    framed = [BOS, *tokens]
+    hidden = torch.stack(
+        [
+            family.embedding.weight[framed[place]]
+            + (family.ahead if is_ahead else family.passed if place in ahead else 0)
+            for is_ahead, place in rows
+        ]
+    )
+    shape = family.config.shape()
+
+    def offset(query, key):
+        """Where the key stands, seen from the query; None if it is not seen."""
+        (from_ahead, own), (to_ahead, other) = rows[query], rows[key]
+        if not to_ahead:
+            return other - own if not from_ahead and other <= own else None
+        distance = count[other] - count[own]
+        return distance if (distance <= 0 if from_ahead else distance > 0) else None
+
+    offsets = [[offset(query, key) for key in range(len(rows))] for query in range(len(rows))]
+    hides = torch.tensor([[seen is None for seen in line] for line in offsets])
+    distance = torch.tensor([[seen or 0 for seen in line] for line in offsets])
+    rotation = rotation_of(distance[:, :, None], shape.head_width, shape.rotary_base, hidden.dtype)
+    for block in family.decoder.blocks:
+        mixed = block.attention.projections.mixed(block.attention_norm(hidden))
+        heads, groups = shape.heads, shape.cached_heads
+        query, key, value = mixed.split([heads, groups, groups], dim=1)
+        key, value = (each.repeat_interleave(heads // groups, dim=1) for each in (key, value))
+        turned = rotate(key.expand(len(rows), -1, -1, -1), rotation)  # (Q, K, H, W)
+        scores = torch.einsum("qhw,qkhw->hqk", query, turned) / shape.head_width**0.5
+        shares = scores.masked_fill(hides, -torch.inf).softmax(dim=2)
+        received = torch.einsum("hqk,khw->qhw", shares, value).flatten(1)
+        hidden = hidden + block.attention.projections.output(received)
+        gate, up = block.expand(block.feed_forward_norm(hidden)).chunk(2, dim=1)
+        hidden = hidden + block.contract(torch.nn.functional.silu(gate) * up)
+    return family.decoder.norm(hidden)[len(ahead) :]
+
+
+def gaps_in_one_pass(family, tokens, order, given_count, plan, is_looked_at):
+    """Behind every token: whether the gap closes, else which token comes."""
+    del plan, is_looked_at
+    given = [place in order[2 : 2 + given_count] for place in range(1, len(tokens) + 1)]
+    for vector in gaps_pair_by_pair(family, tokens, given):
+        close = family.close_head(vector)[0]
+        log_probs = (family.embedding.weight @ vector).log_softmax(dim=0)
+        closes, goes_on = (torch.nn.functional.logsigmoid(sign * close) for sign in (1, -1))
+        yield {"tokens": torch.cat([goes_on + log_probs, closes[None]])[None]}
+    yield {}
+
+
 ONE_PASS = {
     "insnet": insnet_in_one_pass,
     "autoregressive": autoregressive_in_one_pass,
     "insertion_transformer": insertion_transformer_canvas_by_canvas,
+    "gaps": gaps_in_one_pass,
 }
 
 
@@ -127,6 +184,8 @@ def test_cached_decoding_equals_the_one_pass_encoding(family_name, kind, switch)
         counts = [len(plan) if keeps else 0 for plan in plans]
         orders = [order if keeps else [0, len(t) + 1, *range(1, len(t) + 1)] for t, _, order in rows]
         plays = [plays_of(t, order, k) for (t, _, _), order, k in zip(rows, orders, counts, strict=True)]
+        if model.family.traits.gap_by_gap:
+            plays = [gap_plays_of(tokens, given) for tokens, given, _ in rows]
         expected = [
             list(ONE_PASS[family_name](model.family, tokens, order, count, plan, looked_at(longest)))
             for (tokens, _, _), order, count, plan in zip(rows, orders, counts, plans, strict=True)

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 import torch
 from loss_terms import losses_of
-from small_models import LINES, batch_of, edits_of, offers, order_of, plays_of, prompt_of, tokenizer_of
+from small_models import LINES, batch_of, edits_of, gap_plays_of, offers, order_of, plays_of, prompt_of, tokenizer_of
 
 from insnet.decoding.request import Request
 from insnet.families import FAMILIES
 from insnet.families.losses import Likelihood
-from insnet.insertion.canvas import INSERTED, Canvas
+from insnet.insertion.canvas import CLOSE, INSERTED, Canvas
 from insnet.text.specials import BOS, EOS
 
 ATOL = 1e-9
@@ -37,6 +37,7 @@ def _flags(words, rng):
 COUNTS = {
     "insnet": lambda n, k: {"token": n - k, "slot": n - k, "stop": n - k + 1},
     "autoregressive": lambda n, k: {"token": n + 1},  # the end is a token; given words are written, too
+    "gaps": lambda n, k: {"token": n - k, "close": n + 1},  # but for gaps inside given words, of which there are none
     "insertion_transformer": lambda n, k: {"token": n - k, "nothing": n - k + 1},  # of all canvases that one stands for
 }
 
@@ -99,14 +100,16 @@ def test_losses_and_likelihood_agree(model):
         assert abs(gap - float(orders_in_nats)) < ATOL
 
 
-def given_canvas(tokens, given, room):
-    """The given words of a sentence, each a stretch of its own."""
+def given_canvas(tokens, given, room, closed=()):
+    """The given words of a sentence, each a stretch of its own; slots are `closed` right of some of the tokens."""
     kept = [token for token, flag in zip(tokens, given, strict=True) if flag]
     row = torch.zeros(1, room, dtype=torch.int64)
     row[0, : len(kept) + 2] = torch.tensor([BOS, *kept, EOS])
     origin = torch.full((1, room), INSERTED)
     origin[0, 1 : len(kept) + 1] = torch.arange(len(kept))
-    return Canvas(row, origin, torch.zeros(1, room, dtype=torch.bool), torch.tensor([len(kept) + 2]))
+    closed_after = torch.zeros(1, room, dtype=torch.bool)
+    closed_after[0, [sum(given[:place]) for place in closed]] = True
+    return Canvas(row, origin, closed_after, torch.tensor([len(kept) + 2]))
 
 
 @torch.no_grad()
@@ -119,14 +122,21 @@ def test_offers_along_a_trajectory_add_up_to_minus_the_loss(model):
         keeps = model.family.traits.keeps_given
         start = sum(flags) if keeps else 0
         own_order = order if keeps else [0, len(tokens) + 1, *range(1, len(tokens) + 1)]
-        canvas = given_canvas(tokens, flags, len(tokens) + 9)
+        plays, closed = plays_of(tokens, own_order, start), []
+        if model.family.traits.gap_by_gap:  # a gap is asked for everywhere but inside given words
+            inside = range(1, len(tokens))
+            closed = [n for n in inside if flags[n - 1] and flags[n] and not model.tokenizer.starts_word[tokens[n]]]
+            plays = gap_plays_of(tokens, flags, closed)
+        canvas = given_canvas(tokens, flags, len(tokens) + 9, closed)
         prompt = replace(prompt_of(model, [Request(())]), canvas=canvas, longest=int(canvas.length[0]))
         state, log_prob = model.family.start(prompt), 0.0
-        for slot, token in plays_of(tokens, own_order, start):
+        for slot, token in plays:
             offered = offers(model.family, state)
-            log_prob += float(offered["go"][0] + offered["slots"][0, slot] + offered["tokens"][0, slot, token])
+            of_pair = offered["slots"][0, slot] + offered["tokens"][0, slot, -1 if token == CLOSE else token]
+            log_prob += float(of_pair) + float(offered.get("go", [0.0])[0])
             state = model.family.advance(state, edits_of([[(slot, token)]]))
-        log_prob += float(offers(model.family, state)["stop"][0])
+        if not model.family.traits.gap_by_gap:
+            log_prob += float(offers(model.family, state)["stop"][0])
         inner = state.canvas.tokens[0, 1 : int(state.canvas.length[0]) - 1]
         assert inner.tolist() == tokens
         losses = losses_of(model.family, batch_of(model.tokenizer, [tokens], [flags], [order]))

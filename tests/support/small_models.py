@@ -14,7 +14,7 @@ from insnet.decoding.request import Request, required_words
 from insnet.decoding.trace import Recorder
 from insnet.families import FAMILIES
 from insnet.families.offers import ChosenSlots
-from insnet.insertion.canvas import NOTHING, Edits
+from insnet.insertion.canvas import CLOSE, NOTHING, Edits
 from insnet.model import Model
 from insnet.text.batching import TokenBatch
 from insnet.text.marked import MarkedTokenizer, TokenizerConfig
@@ -121,6 +121,19 @@ def plays_of(tokens, order, given_count: int) -> list[tuple[int, int]]:
         slot = sum(other < place for other in canvas) - 1
         plays.append((slot, framed[place]))
         canvas = sorted([*canvas, place])
+    return plays
+
+
+def gap_plays_of(tokens, given, closed=()) -> list[tuple[int, int]]:
+    """(slot, token) of every step of a family that fills gap by gap, CLOSE where a gap ends; no gap is asked for where
+    one is `closed` from the start, right of so many tokens."""
+    plays = []
+    for place in range(len(tokens) + 1):
+        is_next_given = place == len(tokens) or given[place]
+        if not is_next_given:
+            plays.append((place, tokens[place]))
+        elif place not in closed:
+            plays.append((place, CLOSE))
     return plays
 
 
