@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+import insnet.evaluation.report as report_module
 from insnet import files
 from insnet.evaluation.bleu import bleu
 from insnet.evaluation.diversity import distinct, self_bleu
@@ -37,7 +38,8 @@ def test_fields_have_the_public_names():
     promised = "model data split sentences bleu2 bleu4 nist2 nist4 coverage length_ratio distinct1 distinct2 steps seed"
     ours = "signature self_bleu all_in_order finished mean_words distinct2_reference distinct2_ratio"
     judged = "judge_ppl judge_ppl_reference judge_nats_per_word judge_nats_per_word_reference"
-    names = {*promised.split(), *ours.split(), *judged.split()}
+    read = "loops keyword_lists complete_parses"
+    names = {*promised.split(), *ours.split(), *judged.split(), *read.split()}
     assert {field.name for field in dataclasses.fields(Report)} == names
 
 
@@ -63,6 +65,8 @@ def test_every_score_is_what_its_part_measures(report):
         distinct2_reference=distinct(first_references, 2),
         distinct2_ratio=distinct(OUTPUTS, 2) / distinct(first_references, 2),
         self_bleu=self_bleu(OUTPUTS),
+        loops=0.0,
+        keyword_lists=0.0,
         steps=5.0,
         finished=2 / 3,
         seed=0,
@@ -173,8 +177,8 @@ def several_seeds(report):
 def test_figures_are_means_of_what_every_seed_has(report):
     figures = headline(several_seeds(report))
     assert (figures["bleu2"], figures["judge_ppl"], figures["judge_ppl_reference"]) == (15, 55, 20)
-    assert list(headline([report])) == [name for name in HEADLINE if not name.startswith("judge")]
-    assert list(figures) == [name for name in HEADLINE if name != "coverage"]
+    assert list(headline([report])) == [name for name in HEADLINE if not name.startswith(("judge", "complete"))]
+    assert list(figures) == [name for name in HEADLINE if name not in ("coverage", "complete_parses")]
 
 
 def test_a_results_file_holds_every_seed_and_no_reference(report, tmp_path):
@@ -192,3 +196,13 @@ def test_a_results_file_holds_every_seed_and_no_reference(report, tmp_path):
     assert lzma.decompress((tmp_path / "q.outputs.txt.xz").read_bytes()).decode() == "\n".join(OUTPUTS) + "\n"
     written = (tmp_path / "q.json").read_text(encoding="utf-8") + "\n".join(OUTPUTS)
     assert "good pizza" in written and "good dinner" not in written and "nobody" not in written
+
+
+def test_loops_lists_and_parses_are_shares_of_the_outputs(monkeypatch):
+    asked = []
+    monkeypatch.setattr(report_module, "complete_parses", lambda texts: asked.append(list(texts)) or 0.25)
+    texts = ["the end of the day is the end of the day", "A cat, a dog and cat, dog, mouse."]
+    words = [["end", "day"], ["cat", "dog", "mouse"]]
+    report = score_texts(texts, texts, words, steps=[1, 1], parse=True)
+    assert (report.loops, report.keyword_lists, report.complete_parses, asked) == (0.5, 0.5, 0.25, [texts])
+    assert headline([report])["complete_parses"] == 0.25

@@ -39,6 +39,10 @@ def evaluate(
     judge_folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Another judge: a causal language model that transformers reads.")
     ] = None,
+    grammar: Annotated[
+        bool,
+        typer.Option("--grammar", help="Also the share that Link Grammar parses whole (Debian: link-grammar)."),
+    ] = False,
     device: options.DeviceOption = options.Device.auto,
     mode: options.ModeOption = None,
     length: options.LengthOption = None,
@@ -63,7 +67,7 @@ def evaluate(
 
         judge = load_judge(judge_folder, device=writer.device)
     with terminal.progress_bar("generating", total=len(task.references) * len(all_seeds)) as bar:
-        given = {**settings, "batch_size": batch_size, "judge": judge, "on_written": bar.advance}
+        given = {**settings, "batch_size": batch_size, "judge": judge, "parse": grammar, "on_written": bar.advance}
         reports, outputs = zip(*(evaluate_task(writer, task, seed=each, **given) for each in all_seeds), strict=True)
     if as_json:
         for report in reports:

@@ -10,7 +10,9 @@ from insnet.evaluation.bleu import bleu
 from insnet.evaluation.coverage import Keywords, all_in_order, coverage
 from insnet.evaluation.diversity import distinct, self_bleu
 from insnet.evaluation.files import json_text, one_per_line
+from insnet.evaluation.grammar import complete_parses
 from insnet.evaluation.lengths import length_ratio, mean_words
+from insnet.evaluation.loops import keyword_lists, loops
 from insnet.evaluation.nist import nist
 from insnet.evaluation.results import write_result
 from insnet.files import write_atomically
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 HEADLINE = (
     "bleu2", "bleu4", "nist2", "nist4", "coverage", "length_ratio",
     "distinct1", "distinct2", "distinct2_reference", "distinct2_ratio",
-    "steps", "judge_ppl", "judge_ppl_reference",
+    "loops", "keyword_lists", "complete_parses", "steps", "judge_ppl", "judge_ppl_reference",
 )  # fmt: skip
 _SAME_FOR_EVERY_SEED = ("model", "split", "sentences", "signature")
 
@@ -64,6 +66,10 @@ class Report:
     """That of the outputs over that of the references; None where no reference has two words."""
     self_bleu: float | None
     """Mean BLEU-4 of an output against the others (at most 1,000 of them); None where there is only one."""
+    loops: float
+    """The share of outputs in which four words in a row come twice."""
+    keyword_lists: float | None
+    """The share of outputs that say three keywords in a row; None where the task has no keywords."""
     steps: float
     """Decoding steps an output."""
     finished: float | None
@@ -80,6 +86,8 @@ class Report:
     """The judge's nats a whitespace word of the outputs, for texts that fall into tokens of different sizes."""
     judge_nats_per_word_reference: float | None = None
     """The same for the references."""
+    complete_parses: float | None = None
+    """The share of outputs that Link Grammar parses whole; None where it was not asked."""
 
 
 def score_texts(
@@ -95,10 +103,11 @@ def score_texts(
     split: str = "",
     seed: int = 0,
     judge: "Judge | None" = None,
+    parse: bool = False,
 ) -> Report:
     """All scores of the outputs on whitespace words; upper and lower case are one throughout if `lower_case`.
 
-    Only the judge, who reads the texts as they are printed, always keeps them apart.
+    Only the judge and the parser, who read the texts as they are printed, always keep them apart; both take time.
     """
     first_references = [texts[0] for texts in reference_lists(outputs, references)]
     check_same_length("outputs", outputs, "step counts", steps)
@@ -125,10 +134,13 @@ def score_texts(
         distinct2_reference=distinct2_reference,
         distinct2_ratio=distinct2 / distinct2_reference if distinct2_reference else None,
         self_bleu=self_bleu(outputs, lower_case=lower_case) if len(outputs) > 1 else None,
+        loops=loops(outputs),
+        keyword_lists=None if keywords is None else keyword_lists(outputs, keywords),
         steps=sum(steps) / len(steps),
         finished=None if finished is None else sum(finished) / len(finished),
         seed=seed,
         signature=f"{bleu4.signature}|nist:13a",
+        complete_parses=complete_parses(outputs) if parse else None,
     )
     return report if judge is None else _judged(report, outputs, first_references, judge)
 

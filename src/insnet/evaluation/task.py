@@ -26,14 +26,22 @@ class Task:
 
 
 def evaluate_task(
-    model: Model, task: Task, *, seed: int = 0, batch_size: int = 64, judge: Judge | None = None, **options: Any
+    model: Model,
+    task: Task,
+    *,
+    seed: int = 0,
+    batch_size: int = 64,
+    judge: Judge | None = None,
+    parse: bool = False,
+    **options: Any,
 ) -> tuple[Report, list[str]]:
     """The scores of a model on a task, and the texts they were made from.
 
     To compare settings, read the task and load the judge once: references that it knows cost it nothing.
     """
     results = model.generate_batch(task.keywords, seed=seed, batch_size=batch_size, **options)
-    return score_results(model, task, results, seed=seed, judge=judge), [result.text for result in results]
+    report = score_results(model, task, results, seed=seed, judge=judge, parse=parse)
+    return report, [result.text for result in results]
 
 
 class WrittenText(Protocol):
@@ -48,7 +56,13 @@ class WrittenText(Protocol):
 
 
 def score_results(
-    model: Model, task: Task, results: Sequence[WrittenText], *, seed: int = 0, judge: Judge | None = None
+    model: Model,
+    task: Task,
+    results: Sequence[WrittenText],
+    *,
+    seed: int = 0,
+    judge: Judge | None = None,
+    parse: bool = False,
 ) -> Report:
     """The scores of what a model wrote for a task."""
     return score_texts(
@@ -62,6 +76,7 @@ def score_results(
         split=task.split,
         seed=seed,
         judge=judge,
+        parse=parse,
     )
 
 
