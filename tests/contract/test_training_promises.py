@@ -33,13 +33,18 @@ def _flags(words, rng):
     return [flag for word in words for flag in [rng.random() < 0.3] * len(word)]
 
 
-# What a batch decides, by hand: n tokens, k of them given, in each row.
+# What a batch decides, by hand: n tokens, k of them given, of which i stand inside a word, in each row.
 COUNTS = {
-    "insnet": lambda n, k: {"token": n - k, "slot": n - k, "stop": n - k + 1},
-    "autoregressive": lambda n, k: {"token": n + 1},  # the end is a token; given words are written, too
-    "gaps": lambda n, k: {"token": n - k, "close": n + 1},  # but for gaps inside given words, of which there are none
-    "insertion_transformer": lambda n, k: {"token": n - k, "nothing": n - k + 1},  # of all canvases that one stands for
+    "insnet": lambda n, k, i: {"token": n - k, "slot": n - k, "stop": n - k + 1},
+    "autoregressive": lambda n, k, i: {"token": n + 1},  # the end is a token; given words are written, too
+    "gaps": lambda n, k, i: {"token": n - k, "close": n + 1 - i},  # inside given words there is no gap
+    "insertion_transformer": lambda n, k, i: {"token": n - k, "nothing": n - k + 1},  # of all canvases it stands for
 }
+
+
+def _inside_given_words(words, given):
+    flags = iter(given)
+    return sum(len(word) - 1 for word in words if all([next(flags) for _ in word]))
 
 
 def test_gradients_reach_every_parameter(model):
@@ -56,7 +61,8 @@ def test_counts_are_exact(model, family_name):
     losses = losses_of(model.family, batch_of(model.tokenizer, lists, given, pad_to=60))
     assert "token" in losses
     if family_name in COUNTS:
-        rows = [COUNTS[family_name](len(t), sum(g)) for t, g in zip(lists, given, strict=True)]
+        inside = [_inside_given_words(model.tokenizer.words(t), g) for t, g in zip(lists, given, strict=True)]
+        rows = [COUNTS[family_name](len(t), sum(g), i) for t, g, i in zip(lists, given, inside, strict=True)]
         expected = {name: sum(row[name] for row in rows) for name in rows[0]}
         assert {name: int(term.count) for name, term in losses.items()} == expected
 
@@ -147,6 +153,7 @@ def test_offers_along_a_trajectory_add_up_to_minus_the_loss(model):
 GOLDEN = {
     "insnet": (30483, {"token": 33.986563154663564, "slot": 9.031935179262884, "stop": 8.13141091480363}),
     "autoregressive": (27122, {"token": 54.611907286419736}),
+    "gaps": (34625, {"token": 36.302699794233135, "close": 10.1300789373749}),
     "insertion_transformer": (29235, {"token": 26.893787239844727, "nothing": 28.956763910536477}),
 }
 

@@ -233,7 +233,9 @@ class Gaps(Generator):
         is_ahead = (place > frontier[:, None]) & (place < canvas.length[:, None] - 1)  # (B, L)
         is_given = (canvas.origin[:, : prompt.longest] != INSERTED) | is_ahead
         given = is_given.cumsum(dim=1)
-        key = torch.where(is_ahead, place, place + prompt.longest).masked_fill(place >= canvas.length[:, None] - 1, 1 << 30)
+        key = torch.where(is_ahead, place, place + prompt.longest).masked_fill(
+            place >= canvas.length[:, None] - 1, 1 << 30
+        )
         order = key.argsort(dim=1)  # (B, L) what is ahead, then the passage
         count, shape = canvas.length - 1, self.config.shape()
         entries, rows = entries_for(prompt.longest), len(order)

@@ -167,7 +167,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def check_tensors(
     tensors: Mapping[str, Tensor],
     shapes: Mapping[str, tuple[int, ...]],
-    source: Path,
+    source: Path | str,
     advice: str = "weights and config.json do not belong together, copy the folder again",
 ) -> None:
     """Refuse tensors whose names or shapes are not the expected ones."""

@@ -23,7 +23,9 @@ class Openings:
     def of(cls, tokenizer: Tokenizer) -> "Openings":
         """Those of a byte-level vocabulary. A word is a name if its form with a capital was merged earlier, so is more
         frequent, than the one without."""
-        texts = [None if token in tokenizer.specials.ids else _word(tokenizer, token) for token in range(tokenizer.size)]
+        texts = [
+            None if token in tokenizer.specials.ids else _word(tokenizer, token) for token in range(tokenizer.size)
+        ]
         spaced: dict[str, int] = {}
         bare: dict[str, int] = {}
         for token, text in enumerate(texts):
