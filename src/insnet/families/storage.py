@@ -17,6 +17,7 @@ from insnet.families import FAMILIES
 from insnet.families.generator import Generator
 from insnet.families.quantize import quantized, restored
 from insnet.files import read_json_object, write_atomically
+from insnet.layers.low_rank import merged_state
 
 CONFIG_FILE = "config.json"
 GENERATION_FILE = "generation_config.json"
@@ -30,14 +31,14 @@ def save_model(
 ) -> None:
     """Write config.json and the weights, as another type or in eight bits if so wished.
 
-    A killed save leaves the old files whole.
+    Low-rank terms are merged in the file, not in the model. A killed save leaves the old files whole.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / CONFIG_FILE, json.dumps(config_of_model(model), indent=2, ensure_ascii=False) + "\n")
     weights = {
         name: (tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor).detach()
-        for name, tensor in model.state_dict().items()
+        for name, tensor in merged_state(model).items()
     }
     write_tensors(folder / WEIGHTS_FILE, quantized(weights) if eight_bits else weights)
     # Shards that were here before; the index first, since it decides what is read.
