@@ -14,6 +14,7 @@ from insnet.decoding.job import Job
 from insnet.decoding.request import Request, blanks, required_words
 from insnet.decoding.rerank import best_of_orders
 from insnet.decoding.revise import revised
+from insnet.decoding.samples import ROUNDS_FOR_DIFFERENT, best_samples, candidates_of, essence
 from insnet.decoding.trace import Replay, TraceStep, log_prob_of_steps
 from insnet.decoding.write import Scribe, Written
 from insnet.devices import find_device
@@ -24,8 +25,6 @@ from insnet.randomness import Purpose, mix
 from insnet.text.batching import TokenBatch
 from insnet.text.spellings import same_letters
 from insnet.text.tokenizer import Tokenizer, load_tokenizer
-
-_ROUNDS_FOR_DIFFERENT = 4  # rounds of fresh samples in search of texts that differ
 
 
 @dataclass(frozen=True)
@@ -190,16 +189,29 @@ class Model:
             return self._answer([request], [job.seed], job)[0]
         if num_samples < 1:
             raise ValueError(f"num_samples is {num_samples}; expected 1 or more")
+        if job.ranks_samples:
+            return self._best_samples(request, num_samples, job)
         different: dict[str, Result] = {}
-        for round_number in range(_ROUNDS_FOR_DIFFERENT):
+        for round_number in range(ROUNDS_FOR_DIFFERENT):
             first = round_number * num_samples
             seeds = [job.sample_seed(number) for number in range(first, first + num_samples)]
             results = self._answer([request], seeds, job)
             for result in results:
-                different.setdefault(result.text, result)
+                different.setdefault(essence(result.text), result)
             if len(different) >= num_samples:
                 break
         return [*different.values(), *results][:num_samples]  # equal texts only where the model has no others to offer
+
+    def _best_samples(self, request: Request, count: int, job: Job) -> list[Result]:
+        """So many of the best texts, best first; the last ones come twice if there are not so many."""
+        request = job.bounded(request)
+        best = best_samples(self.scribe, request, count, job)
+        if not best:
+            raise ValueError(_refusal([request], job, 0))
+        texts, seeds = [text for text, _ in best], [seed for _, seed in best]
+        written = zip(revised(self.scribe, texts, seeds, job), seeds, strict=True)
+        results = [self._result(text, seed) for text, seed in written]
+        return list(itertools.islice(itertools.cycle(results), count))
 
     def _answer(self, requests: Sequence[Request], seeds: Sequence[int], job: Job) -> list[Result]:
         """One result for each pair of request and seed; pairs whose text is refused are tried with another seed."""
@@ -218,22 +230,7 @@ class Model:
         """The best text of each pair, among those of several orders and seeds, then revised; None if none was
         accepted."""
         seeds = [seed for _, seed in pairs]
-        requests = self.scribe.rehearse([request for request, _ in pairs], seeds, job.config, batch_size=job.batch_size)
-        drafts = [job.drafts(request, seed) for request, seed in zip(requests, seeds, strict=True)]
-        flat = [draft for orders in drafts for order in orders for draft in order]
-        written = iter(
-            self.scribe.write(
-                [request for request, _ in flat],
-                [seed for _, seed in flat],
-                job.config,
-                batch_size=job.batch_size,
-                on_written=_in_wholes(job.on_written, len(pairs), len(flat)),
-            )
-        )
-        groups = [
-            [[text for text in itertools.islice(written, len(order)) if job.accepts(text)] for order in orders]
-            for orders in drafts
-        ]
+        groups = candidates_of(self.scribe, pairs, job)
         best = best_of_orders(self.scribe, groups, seeds, job.config)
         found = {place: text for place, text in enumerate(best) if text is not None}
         own_seeds = [seeds[place] for place in found]
@@ -264,20 +261,6 @@ class Model:
         inserts = [[slot, self.tokenizer.piece(token), log_prob] for slot, token, log_prob in step.inserts]
         removed = [[place, self.tokenizer.piece(before.tokens[place][0])] for place in step.deletes]
         return {"step": number, "insert": inserts, "delete": removed, "text": before.after([step]).text(self.tokenizer)}
-
-
-def _in_wholes(on_written: Callable[[int], None] | None, wholes: int, parts: int) -> Callable[[int], None] | None:
-    """What to call with parts that are done, so that `on_written` receives wholes."""
-    if on_written is None:
-        return None
-    done = 0
-
-    def count_parts(count: int) -> None:
-        nonlocal done
-        before, done = done * wholes // parts, done + count
-        on_written(done * wholes // parts - before)
-
-    return count_parts
 
 
 def _refusal(refused: Sequence[Request], job: Job, accepted: int) -> str:

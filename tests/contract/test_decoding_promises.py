@@ -43,6 +43,7 @@ CHOICES = [
     {},
     {"candidates": 3, "top_k": 0},
     {"candidates": 3, "candidate_choice": "likelihood", "min_p": 0.02},
+    {"candidates": 3, "candidate_choice": "fluency", "top_k": 0},
     {"candidates": 2, "revise": 2, "revise_share": 0.4, "top_k": 0},
 ]
 """How a text is chosen among finished ones."""

@@ -12,7 +12,7 @@ from insnet.decoding.config import CANDIDATE_CHOICES as CHOICES
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.job import Job
 from insnet.decoding.request import Request, required_words
-from insnet.decoding.rerank import Given, agreement, best_of, best_of_orders, likelihoods, log_likelihoods
+from insnet.decoding.rerank import Given, agreement, best_of, best_of_orders, fluencies, likelihoods, log_likelihoods
 from insnet.decoding.trace import log_prob_of_steps
 from insnet.families import FAMILIES
 from insnet.insertion.canvas import INSERTED
@@ -148,7 +148,8 @@ def test_the_kept_text_is_the_best_of_those_written_with_the_candidates_seeds(mo
         alike = torch.tensor(agreement([text.text for text in texts]), dtype=torch.float64)
         likely = torch.tensor(likelihoods(model.scribe, texts, [7] * 5, 2), dtype=torch.float64)
         both = sum((each - each.mean()) / each.std(correction=0) for each in (alike, likely))
-        scores = {"consensus": alike, "likelihood": likely, "both": both}[choice].tolist()
+        fluent = torch.tensor(fluencies(model.scribe, texts, [7] * 5, model.generation), dtype=torch.float64)
+        scores = {"consensus": alike, "likelihood": likely, "both": both, "fluency": fluent}[choice].tolist()
         held = [sum(keyword in text.text.lower().split() for keyword in keywords) for text in texts]
         best = max(range(5), key=lambda place: (held[place], scores[place]))
         result = model.generate(keywords, seed=7, candidates=5, candidate_choice=choice, top_k=5)
@@ -228,8 +229,8 @@ def test_candidates_cannot_be_streamed(model):
 
 
 def test_a_model_that_chooses_by_itself_streams_its_first_draft(model):
-    first = model.generate(["ship"], seed=3, candidates=1)
-    choosy = Model(model.family, model.tokenizer, model.generation.changed(candidates=4))
+    first = model.generate(["ship"], seed=3, candidates=1, min_words=4)
+    choosy = Model(model.family, model.tokenizer, model.generation.changed(candidates=4, min_words=4))
     assert [step["text"] for step in choosy.stream(["ship"], seed=3)][-1] == first.text
 
 

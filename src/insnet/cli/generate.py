@@ -165,8 +165,11 @@ def _replay(results: "list[Result]") -> None:
 
 
 def _print(results: "list[Result]", *, as_json: bool, trace: bool) -> None:
-    for result in results:
+    different = list({result.text: result for result in results}.values())
+    for result in different:
         if as_json:
             terminal.print_json(result.as_dict(trace=trace))
         else:
             terminal.print_text(result.text, result.keywords)
+    if len(different) < len(results):
+        terminal.note(f"{len(different)} instead of {len(results)} texts: the model found no others that differ")

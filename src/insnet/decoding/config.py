@@ -1,4 +1,4 @@
-"""The choices a decoder makes: five small tables, flat in `generation_config.json`.
+"""The choices a decoder makes: six small tables, flat in `generation_config.json`.
 
 A field's docstring is also its help on the command line.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 STOPPING_RULES = ("rehearsed", "counted", "threshold", "sampled")
 MODES = ("sequential", "parallel")
-CANDIDATE_CHOICES = ("consensus", "likelihood", "both")
+CANDIDATE_CHOICES = ("consensus", "likelihood", "both", "fluency")
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,8 @@ class Selection:
     """Write so many texts for one and keep the best."""
     candidate_choice: str = "consensus"
     """The best is what has most words and runs of words in common with the others (`consensus`), the likeliest per
-    insertion (`likelihood`), or the best in the sum of the two, each in standard deviations (`both`)."""
+    insertion (`likelihood`), the best in the sum of the two, each in standard deviations (`both`), or what reads best
+    by itself, whatever was given (`fluency`)."""
     candidate_orders: int = 2
     """Orders of insertion that a likelihood is averaged over; a left-to-right model needs none."""
     revise: int = 0
@@ -140,6 +141,33 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class Fluency:
+    """What the candidate choice `fluency` adds to the log-probability of a text by itself, in nats."""
+
+    piece_bonus: float = 0.9
+    """Added for each token; without it, short texts win."""
+    repeat_penalty: float = 7.5
+    """Taken off each time a content word is said again."""
+    short_penalty: float = 2.0
+    """Taken off for each word short of `short_words`."""
+    short_words: int = 6
+    """A text of fewer words is short."""
+    usual_least: int = 8
+    """Fewest words of a usual text. One outside is kept only where none is inside and no length was asked for."""
+    usual_most: int = 16
+    """Most words of a usual text with up to three given words, each further one allowing two more; 0: any length."""
+
+    def __post_init__(self) -> None:
+        _check_kinds(self)
+        for name in ("piece_bonus", "repeat_penalty", "short_penalty"):
+            value = getattr(self, name)
+            _check(name, value, 0 <= value < math.inf, "0 or a number above it")
+        _at_least(self, 0, "short_words", "usual_least", "usual_most")
+        if 0 < self.usual_most < self.usual_least:
+            raise ValueError(f"usual_least {self.usual_least} is above usual_most {self.usual_most}")
+
+
+@dataclass(frozen=True)
 class GenerationConfig:
     """All choices of a decoder."""
 
@@ -148,6 +176,7 @@ class GenerationConfig:
     length: Length = field(default_factory=Length)
     rounds: Rounds = field(default_factory=Rounds)
     selection: Selection = field(default_factory=Selection)
+    fluency: Fluency = field(default_factory=Fluency)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any] | None = None, **more: Any) -> "GenerationConfig":

@@ -4,7 +4,7 @@ import itertools
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -12,10 +12,13 @@ from insnet.decoding.config import Bounds, GenerationConfig
 from insnet.decoding.request import Request
 from insnet.decoding.write import Written
 from insnet.randomness import Purpose, mix, uniform
+from insnet.text.words import Literal
 
 _ORDERS_TRIED = 8  # keyword orders tried when any order will do
 _TOKENS_PER_WORD = 4  # room for a text of an asked length, whose words may be in pieces
+_FEW_STRETCHES = 4  # of which all orders are looked at: 24
 _LARGEST_SEED = 2**63 - 1
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Job:
             bounds = _bounds_of_length(length, config.bounds, keeps_max_tokens="max_tokens" in settings)
             config = replace(config, bounds=bounds)
         has_length = length is not None or bool({"min_words", "max_words"} & settings.keys())
+        if has_length:
+            config = config.changed(usual_least=0, usual_most=0)  # any text within the length is as asked for
         return cls(config, seed, tuple(banned), any_order, accept, has_length, attempts, batch_size, on_written)
 
     def bounded(self, request: Request) -> Request:
@@ -74,9 +79,13 @@ class Job:
 
     def drafts(self, request: Request, seed: int) -> list[list[tuple[Request, int]]]:
         """What to write for one text, of which the best is kept: the candidates of every order of the required words,
-        the given order and the text's own seed first."""
+        the given order and the text's own seed first. Where texts of all orders are compared, half of the candidates
+        have the given order and each of the others another one."""
+        selection = self.config.selection
+        seeds = [self.candidate_seed(seed, number) for number in range(selection.candidates)]
+        if self.any_order and selection.candidate_choice == "fluency" and len(seeds) > 1:
+            return [[*zip(_orders_of_candidates(request, seed, len(seeds)), seeds, strict=True)]]
         orders = _orders(request, seed) if self.any_order else [request]
-        seeds = [self.candidate_seed(seed, number) for number in range(self.config.selection.candidates)]
         return [[(order, own) for own in seeds] for order in orders]
 
     def choices(self) -> list[str]:
@@ -88,6 +97,11 @@ class Job:
             "revise": self.config.selection.revise > 0,
         }
         return [name for name, used in is_used.items() if used]
+
+    @property
+    def ranks_samples(self) -> bool:
+        """Whether several texts for one request are the best of all candidates, which are drawn once for all."""
+        return self.config.selection.candidate_choice == "fluency" and self.config.selection.candidates > 1
 
     @property
     def may_refuse(self) -> bool:
@@ -147,8 +161,34 @@ def _orders(request: Request, seed: int) -> list[Request]:
     if len(required) <= 3:
         orders = list(itertools.permutations(required))
     else:
-        keys = [
-            uniform(Purpose.PERMUTATION, seed, number, torch.arange(len(required))) for number in range(_ORDERS_TRIED)
-        ]
-        orders = [required, *(tuple(required[place] for place in key.argsort().tolist()) for key in keys[1:])]
+        orders = [required, *(_shuffled(required, seed, number) for number in range(1, _ORDERS_TRIED))]
     return [replace(request, required=order) for order in dict.fromkeys(orders)]
+
+
+def _orders_of_candidates(request: Request, seed: int, count: int) -> list[Request]:
+    """The request so many times: half of them in the given order, the others each in another one, at random; in turn,
+    where there are fewer.
+
+    >>> request = Request((Literal("a"), Literal("b")))
+    >>> [order.phrases() for order in _orders_of_candidates(request, 0, 4)]
+    [['a', 'b'], ['a', 'b'], ['b', 'a'], ['b', 'a']]
+    """
+    others = _other_orders(request.required, seed, count // 2) or [request.required]
+    shuffled = itertools.islice(itertools.cycle(others), count // 2)
+    return [request] * (count - count // 2) + [replace(request, required=order) for order in shuffled]
+
+
+def _other_orders(required: tuple[Literal, ...], seed: int, most: int) -> list[tuple[Literal, ...]]:
+    """Up to so many different orders at random, the given one not among them."""
+    if len(required) <= _FEW_STRETCHES:
+        every = list(dict.fromkeys(itertools.permutations(required)))
+        orders = list(_shuffled(every, seed, 0))
+    else:
+        orders = list(dict.fromkeys(_shuffled(required, seed, number) for number in range(1, 2 * most + 2)))
+    return [order for order in orders if order != required][:most]
+
+
+def _shuffled(items: Sequence[_Item], seed: int, number: int) -> tuple[_Item, ...]:
+    """The items in an order that follows from a seed and a number."""
+    keys = uniform(Purpose.PERMUTATION, seed, number, torch.arange(len(items)))
+    return tuple(items[place] for place in keys.argsort().tolist())

@@ -1,4 +1,4 @@
-"""The best of several texts for one request: the one most of the others agree with, the likeliest, or both."""
+"""The best of several texts for one request: what most of the others agree with, the likeliest, or what reads best."""
 
 import itertools
 from collections import Counter
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from insnet.decoding.config import GenerationConfig
+from insnet.decoding.fluency import fluency, is_usual
 from insnet.decoding.trace import log_prob_of_steps
 from insnet.decoding.write import Scribe, Written, seed_of_request
 from insnet.insertion.canvas import INSERTED
@@ -19,6 +20,7 @@ from insnet.text.words import count_found
 
 _MOST_NUMBERS = 1 << 25  # a chunk may need at a time: 128 MiB in float32
 _NUMBERS_PER_PAIR = 40  # of tokens: attention of some heads over all offsets, and all slots of all steps
+_NEVER_MADE_UP = 1e6  # nats: more than texts differ by
 _LONGEST_RUN = 4  # words of the runs that texts are compared by, as in BLEU-4
 
 
@@ -28,8 +30,10 @@ def best_of_orders(
     """The best text for each request, from the candidates of every order of its words; None where there is none.
 
     Texts of one order are compared as the config says; those of several, which have little in common and were given
-    different things, by the probability of a step on the way to them.
+    different things, by the probability of a step on the way to them. What reads best, does so in any order.
     """
+    if config.selection.candidate_choice == "fluency":
+        return best_of(scribe, [list(itertools.chain.from_iterable(orders)) for orders in groups], seeds, config)
     sizes = [len(orders) for orders in groups]
     seeds_of_orders = [seed for seed, size in zip(seeds, sizes, strict=True) for _ in range(size)]
     best = iter(best_of(scribe, list(itertools.chain.from_iterable(groups)), seeds_of_orders, config))
@@ -44,25 +48,50 @@ def _log_prob_per_step(written: Written) -> float:
 def best_of(
     scribe: Scribe, groups: Sequence[Sequence[Written]], seeds: Sequence[int], config: GenerationConfig
 ) -> list[Written | None]:
-    """The best text of each group of candidates, the first of equals; None where there is none.
+    """The best text of each group of candidates, the first of equals; None where there is none."""
+    return [texts[0] if texts else None for texts in ranked(scribe, groups, seeds, config)]
 
-    With a family that may lose required words, the best is among those that hold most of them.
+
+def ranked(
+    scribe: Scribe, groups: Sequence[Sequence[Written]], seeds: Sequence[int], config: GenerationConfig
+) -> list[list[Written]]:
+    """The candidates of each group, best first, equals as they came.
+
+    With a family that may lose required words, those that hold most of them come first.
     """
+    scores = _scores_of_groups(scribe, groups, seeds, config)
+    return [_ranked(group, own, scribe) for group, own in zip(groups, scores, strict=True)]
+
+
+def _scores_of_groups(
+    scribe: Scribe, groups: Sequence[Sequence[Written]], seeds: Sequence[int], config: GenerationConfig
+) -> list[list[float]]:
+    """How good each text is by the config's rule."""
+    selection = config.selection
+    if selection.candidate_choice == "fluency":
+
+        def read(texts: Sequence[Written], own_seeds: Sequence[int]) -> list[float]:
+            return fluencies(scribe, texts, own_seeds, config)
+
+        return _in_groups(read, groups, seeds)
     measures: list[list[list[float]]] = []
-    if config.selection.candidate_choice in ("consensus", "both"):
+    if selection.candidate_choice in ("consensus", "both"):
         measures.append([agreement([written.text for written in group]) for group in groups])
-    if config.selection.candidate_choice in ("likelihood", "both"):
-        measures.append(_likelihoods_of_groups(scribe, groups, seeds, config.selection.candidate_orders))
-    scores = [_summed(own) for own in zip(*measures, strict=True)]
-    return [_best(group, own, scribe) for group, own in zip(groups, scores, strict=True)]
+    if selection.candidate_choice in ("likelihood", "both"):
+
+        def weigh(texts: Sequence[Written], own_seeds: Sequence[int]) -> list[float]:
+            return likelihoods(scribe, texts, own_seeds, selection.candidate_orders)
+
+        measures.append(_in_groups(weigh, groups, seeds))
+    return [_summed(own) for own in zip(*measures, strict=True)]
 
 
-def _best(group: Sequence[Written], scores: Sequence[float], scribe: Scribe) -> Written | None:
+def _ranked(group: Sequence[Written], scores: Sequence[float], scribe: Scribe) -> list[Written]:
     held = [0] * len(group)  # required words, where some may be missing
     if not scribe.family.traits.keeps_given:
         held = [count_found(written.text, written.request.phrases(), ignore_case=True) for written in group]
-    places = range(len(group))
-    return group[max(places, key=lambda place: (held[place], scores[place]))] if group else None
+    places = sorted(range(len(group)), key=lambda place: (held[place], scores[place]), reverse=True)
+    return [group[place] for place in places]
 
 
 def _summed(measures: Sequence[Sequence[float]]) -> list[float]:
@@ -118,14 +147,16 @@ def _runs_as_sets(texts: Sequence[Sequence[str]], size: int) -> Tensor:
     return sets
 
 
-def _likelihoods_of_groups(
-    scribe: Scribe, groups: Sequence[Sequence[Written]], seeds: Sequence[int], orders: int
+def _in_groups(
+    score: Callable[[Sequence[Written], Sequence[int]], list[float]],
+    groups: Sequence[Sequence[Written]],
+    seeds: Sequence[int],
 ) -> list[list[float]]:
-    """Of every text of every group, scored together; a group of one needs no score."""
+    """The score of every text of every group, all scored together; a group of one needs none."""
     counts = [len(group) if len(group) > 1 else 0 for group in groups]
     texts = [written for group, count in zip(groups, counts, strict=True) for written in group[:count]]
     own_seeds = [seed for seed, count in zip(seeds, counts, strict=True) for _ in range(count)]
-    scores = iter(likelihoods(scribe, texts, own_seeds, orders))
+    scores = iter(score(texts, own_seeds))
     return [
         [next(scores) for _ in range(count)] or [0.0] * len(group) for group, count in zip(groups, counts, strict=True)
     ]
@@ -140,13 +171,48 @@ def likelihoods(scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], 
     if scribe.family.traits.likelihood == "exact":
         return [_log_prob_per_step(written) for written in texts]  # one insertion per step, and the end
     rows = [
-        Given.of(written, int(mix(Purpose.CANDIDATE_ORDER, seed_of_request(written.request, seed), number)))
+        Given.of(written, own)
         for written, seed in zip(texts, seeds, strict=True)
-        for number in range(orders)
+        for own in _seeds_of_orders(written, seed, orders)
     ]
-    scores = log_likelihoods(scribe, rows)
-    means = [fmean(scores[first : first + orders]) for first in range(0, len(scores), orders)]
+    means = _means(log_likelihoods(scribe, rows), orders)
     return [mean / max(written.inserted, 1) for mean, written in zip(means, texts, strict=True)]
+
+
+def fluencies(scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], config: GenerationConfig) -> list[float]:
+    """How well each text reads as it is printed, in its usual tokens (see `fluency`); behind all others, if it was cut
+    off or is not of a usual length."""
+    orders = 1 if scribe.family.traits.likelihood == "exact" else config.selection.candidate_orders
+    encoded = scribe.tokenizer.encode_batch([written.text for written in texts])
+    rows = [
+        Given(tokens, [False] * len(tokens), own)
+        for tokens, written, seed in zip(encoded, texts, seeds, strict=True)
+        for own in _seeds_of_orders(written, seed, orders)
+    ]
+    log_probs = _means(log_likelihoods(scribe, rows), orders)
+    return [
+        fluency(log_prob, len(tokens), written.text, config.fluency) - _penalty(written, config)
+        for log_prob, tokens, written in zip(log_probs, encoded, texts, strict=True)
+    ]
+
+
+def _penalty(written: Written, config: GenerationConfig) -> float:
+    """What is taken off a text that was cut off or is not of a usual length; the length of a text with blanks is its
+    author's."""
+    request = written.request
+    is_usual_length = request.fills_blanks or is_usual(written.text, request.printed_words(), config.fluency)
+    return _NEVER_MADE_UP * (2 * (not written.finished) + (not is_usual_length))
+
+
+def _seeds_of_orders(written: Written, seed: int, orders: int) -> list[int]:
+    """What the orders that a text is scored along follow from."""
+    own = seed_of_request(written.request, seed)
+    return [int(mix(Purpose.CANDIDATE_ORDER, own, number)) for number in range(orders)]
+
+
+def _means(scores: Sequence[float], orders: int) -> list[float]:
+    """The mean of each text's scores, which stand together."""
+    return [fmean(scores[first : first + orders]) for first in range(0, len(scores), orders)]
 
 
 @dataclass(frozen=True)
@@ -187,6 +253,7 @@ def _scores(scribe: Scribe, rows: Sequence[Given], score: Callable[[TokenBatch],
             starts_word=starts_word,
             given=[rows[index].is_given for index in chunk],
             seeds=[rows[index].seed for index in chunk],
+            specials=scribe.tokenizer.specials,
         )
         scores.update(zip(chunk, score(batch.to(device)).cpu(), strict=True))
     return [scores[index] for index in range(len(rows))]
