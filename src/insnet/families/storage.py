@@ -12,6 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from insnet.families import FAMILIES
 from insnet.families.generator import Generator
@@ -49,9 +50,29 @@ def save_model(
 def load_model(folder: str | Path, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Generator:
     """The model that `save_model` wrote, in eval mode; a fault of the folder is a ValueError that names the file."""
     folder = Path(folder)
-    model = empty_model(folder)
+    with _NothingDrawn():
+        model = empty_model(folder)
     load_weights(model, folder)
     return model.to(device=device, dtype=dtype).eval()
+
+
+class _NothingDrawn(TorchFunctionMode):
+    """Within it, fresh weights are whatever is in memory: to draw many takes longer than to read them."""
+
+    _DRAWS = (
+        torch.Tensor.normal_,
+        torch.Tensor.uniform_,
+        torch.nn.init.normal_,
+        torch.nn.init.uniform_,
+        torch.nn.init.kaiming_uniform_,
+    )
+
+    def __torch_function__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), named: dict[str, Any] | None = None
+    ) -> Any:
+        if function in self._DRAWS:
+            return arguments[0] if arguments else (named or {})["tensor"]
+        return function(*arguments, **(named or {}))
 
 
 def empty_model(folder: Path) -> Generator:
@@ -161,6 +182,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
+    except SafetensorError as error:  # how a full disk is reported
+        raise OSError(f"{path}: {error}") from None
     finally:
         temporary.unlink(missing_ok=True)
 

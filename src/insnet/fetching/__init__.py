@@ -1,0 +1,1 @@
+"""ADAPTER + BASE -> MODEL FOLDER: a base is downloaded once, checked, and merged into a folder of the cache."""
