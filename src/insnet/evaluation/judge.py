@@ -108,12 +108,18 @@ def load_judge(folder: str | Path | None = None, *, device: str | torch.device =
     """SmolLM2, or the causal language model of a folder, on a GPU if there is one and `device` is not cpu."""
     if folder is not None and not Path(folder).is_dir():
         raise ValueError(f"the judge's folder {folder} does not exist")
-    _check_installed(_NEEDED_FOR_WEIGHTS if folder is None else _NEEDED_FOR_FOLDER)
     place = device if isinstance(device, torch.device) else find_device(device)
-    if folder is not None:
-        return Judge(*_load(Path(folder), place), name=Path(folder).resolve().name)
+    if folder is None:
+        return Judge(*load_smollm2(place))
+    _check_installed(_NEEDED_FOR_FOLDER)
+    return Judge(*_load(Path(folder), place), name=Path(folder).resolve().name)
+
+
+def load_smollm2(place: torch.device) -> tuple[Any, Any, str]:
+    """SmolLM2 as transformers has it: the model, its tokenizer and its name."""
+    _check_installed(_NEEDED_FOR_WEIGHTS)
     weights = _packaged_weights()
-    return Judge(*_load(weights.parent, place, gguf_file=weights.name), name=weights.stem)
+    return *_load(weights.parent, place, gguf_file=weights.name), weights.stem
 
 
 def _load(folder: Path, place: torch.device, **source: str) -> tuple[Any, Any]:
