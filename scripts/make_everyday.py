@@ -24,10 +24,10 @@ from scripts.everyday_names import renamed
 
 SHORTEST, LONGEST = 5, 24  # words
 BEST_LENGTHS = range(8, 17)
-OTHER_LENGTHS_KEPT = 0.45
+OTHER_LENGTHS_KEPT = 0.6
 VALID_LINES = 130  # per register
 TELLING_WORDS = 3  # content words of a line that has something to say
-OTHERS_KEPT = 0.25
+OTHERS_KEPT = 0.4
 FAMILIAR = 4  # how often Tatoeba has a word that other sources may use
 
 _PLAIN = re.compile(r"[A-Z][A-Za-z0-9 ,'’$%&éèçñüöá-]*[.!?]")
@@ -75,17 +75,17 @@ class Register:
 
 
 REGISTERS = {
-    "tatoeba": Register("everyday/tatoeba", 170_000, 2, False, is_talk=True),
-    "novels": Register("everyday/pg_fiction_third", 75_000, 1, True),
-    "wikipedia": Register("wikipedia/train", 36_000, 2, True),
+    "tatoeba": Register("everyday/tatoeba", 260_000, 2, False, is_talk=True),
+    "novels": Register("everyday/pg_fiction_third", 150_000, 1, True),
+    "wikipedia": Register("wikipedia/train", 75_000, 2, True),
     "news": Register("everyday/wikinews", 32_000, 3, True),
-    "voice": Register("common_voice/train", 18_000, 1, False),
-    "chat": Register("everyday/dialog_star_self", 9_000, 1, True, is_talk=True),
+    "voice": Register("common_voice/train", 36_000, 1, False),
+    "chat": Register("everyday/dialog_star_self", 24_000, 1, True, is_talk=True),
     "government": Register("everyday/digitalgov", 14_000, 1, True),
-    "bookings": Register("everyday/dialog_sgd_tm4", 10_000, 1, True, is_talk=True),
-    "health": Register("everyday/medquad", 10_000, 0, True),
-    "company": Register("everyday/posthog", 6_000, 1, True),
-    "travel": Register("everyday/wikivoyage_part", 5_000, 2, True),
+    "bookings": Register("everyday/dialog_sgd_tm4", 20_000, 1, True, is_talk=True),
+    "health": Register("everyday/medquad", 14_000, 0, True),
+    "company": Register("everyday/posthog", 9_000, 1, True),
+    "travel": Register("everyday/wikivoyage_part", 6_000, 2, True),
 }
 
 

@@ -66,6 +66,9 @@ class SeededPurpose(IntEnum):
     GIVEN_NUMBER = 102
     GIVEN_WHICH = 103
     UNKNOWN = 104
+    GIVEN_IMPORTANT = 105
+    GIVEN_PHRASE = 106
+    GIVEN_GROWS = 107
     SENTENCE = 201
     DROPOUT = 401
     WEIGHTS = 402

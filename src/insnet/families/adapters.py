@@ -6,6 +6,7 @@ adapter.json (of which base, which rank, which matrices), adapter.safetensors an
 """
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,20 @@ from torch import Tensor, nn
 
 from insnet.families.generator import Generator
 from insnet.families.quantize import quantized, restored
-from insnet.families.storage import CONFIG_FILE, check_tensors, config_of_model, read_tensors, write_tensors
+from insnet.families.storage import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    check_tensors,
+    config_of_model,
+    read_tensors,
+    write_tensors,
+)
 from insnet.files import read_json_object, write_atomically
 from insnet.layers.low_rank import add_low_rank, is_low_rank, low_rank_terms, plain_name
 from insnet.layers.transformer import Block
 
 ADAPTER_FILE, ADAPTER_WEIGHTS_FILE = "adapter.json", "adapter.safetensors"
+BASE_FILE = "base.json"
 _FORMAT = "insnet-adapter-1"
 _DOWN, _UP = ".down", ".up"
 _OF_THE_VOCABULARY = ("embedding.weight", "output.weight")
@@ -81,6 +90,14 @@ def save_adapter(folder: str | Path, model: Generator, base: Mapping[str, Any], 
     write_tensors(folder / ADAPTER_WEIGHTS_FILE, quantized(tensors) if eight_bits else tensors)
     write_atomically(folder / CONFIG_FILE, _json(config_of_model(model)))
     write_atomically(folder / ADAPTER_FILE, _json(facts))
+
+
+def facts_of_base(folder: Path) -> dict[str, Any]:
+    """What an adapter is to say of the model in a folder, which it starts from."""
+    if (folder / BASE_FILE).is_file():
+        return read_json_object(folder / BASE_FILE)
+    with (folder / WEIGHTS_FILE).open("rb") as file:
+        return {"path": folder.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
 def read_adapter_facts(folder: str | Path) -> AdapterFacts:

@@ -211,7 +211,7 @@ class Batches:
         passes, sentences = torch.from_numpy(visits.passes), torch.from_numpy(visits.sentences)
         seeds = randomness.mix(self.config.seed, SeededPurpose.SENTENCE, passes, sentences)
         starts_word = self._starts_word[tokens]
-        given = self.policy.choose(starts_word, importance > 0, inside, seeds)
+        given = self.policy.choose(starts_word, importance, inside, seeds)
         shown = self.policy.hide(tokens, given, seeds, UNK if specials.unk is None else specials.unk)
         given |= _is_frame(lengths, inside)
         source, source_lengths = self._load_source(visits, width)

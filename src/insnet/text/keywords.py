@@ -102,8 +102,8 @@ class KeywordFlagger:
         words = [part.lower() for part in parts]
         chosen = self._best_words(words)
         padded = ["", *parts, ""]
-        stands_alone = map(_stands_alone, padded, padded[2:])
-        return [word in chosen and alone for word, alone in zip(words, stands_alone, strict=True)]
+        whole = map(stands_alone, padded, padded[2:])
+        return [word in chosen and alone for word, alone in zip(words, whole, strict=True)]
 
     def _best_words(self, words: list[str]) -> frozenset[str]:
         top = self.k + _MORE_THAN_K
@@ -168,10 +168,10 @@ def _is_content_word(word: str) -> bool:
     return any(character.isalpha() for character in word) and not is_stop_word(word)
 
 
-def _stands_alone(left: str, right: str) -> bool:
+def stands_alone(left: str, right: str) -> bool:
     """Whether a word between these parts is a whole word: one that a hyphen or an apostrophe touches is not.
 
-    >>> _stands_alone("all", "￭,"), _stands_alone("all", "￭'"), _stands_alone("'￭", "name")
+    >>> stands_alone("all", "￭,"), stands_alone("all", "￭'"), stands_alone("'￭", "name")
     (True, False, False)
     """
     return left[-2:] not in _TOUCHES_LEFT and right[:2] not in _TOUCHES_RIGHT

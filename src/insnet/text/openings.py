@@ -37,8 +37,7 @@ class Openings:
             forms = {text, text[:1].lower() + text[1:]} & spaced.keys()
             typed[token] = min((spaced[form] for form in forms), default=token)
         for text, token in spaced.items():
-            forms = [form for form in (capitalised(text), text) if form in bare]
-            opening[token] = bare[forms[0]] if forms else token
+            opening[token] = bare.get(capitalised(text), bare.get(text, token))
         return cls(torch.tensor(typed), torch.tensor(opening))
 
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from insnet.files import read_json_object, write_atomically
 from insnet.text.specials import OURS, Specials
 from insnet.text.tokenizer import Tokenizer
+from insnet.text.words import split
 
 _FORMAT = "insnet-shards-1"
 _INDEX, _LENGTHS = "index.json", "lengths.npy"
@@ -227,8 +228,9 @@ def _sentences(
 
 def _importance_of_pieces(of_words: Sequence[int], word_of_piece: list[int], line: str) -> npt.NDArray[np.uint8]:
     """A word's importance for each of its pieces."""
-    if len(of_words) != word_of_piece[-1] + 1:
-        raise ValueError(f"importance gave {len(of_words)} numbers for {word_of_piece[-1] + 1} words: {line!r}")
+    words = word_of_piece[-1] + 1
+    if len(of_words) != words and len(of_words) != len(split(line)):  # the last piece may be several marks, like "%."
+        raise ValueError(f"importance gave {len(of_words)} numbers for {words} words: {line!r}")
     of_pieces: npt.NDArray[np.uint8] = np.array(of_words, dtype=np.uint8)[word_of_piece]
     return of_pieces
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from insnet.families.storage import WEIGHTS_FILE, check_tensors, load_weights, read_tensors, write_tensors
+from insnet.families.storage import WEIGHTS_FILE, check_tensors, read_tensors, write_tensors
 from insnet.files import read_json_object, write_atomically
+from insnet.layers.low_rank import is_low_rank
 from insnet.training.muon import Muon
 
 _FORMAT = "insnet-checkpoint-1"
@@ -71,7 +72,7 @@ def save_checkpoint(
             shutil.rmtree(leftover)
         partial = folder / f"{_PARTIAL}{target.name}"
         partial.mkdir()
-        write_tensors(partial / WEIGHTS_FILE, model.state_dict())
+        write_tensors(partial / WEIGHTS_FILE, _learned(model))
         write_tensors(partial / _OPTIMIZER_FILE, optimizer_tensors(model, optimizers))
         state = {"format": _FORMAT, **dataclasses.asdict(progress)}
         write_atomically(partial / _STATE_FILE, json.dumps(state, indent=2) + "\n")
@@ -119,7 +120,7 @@ def load_checkpoint(
 ) -> None:
     """Fill model and optimizers from a checkpoint; a damaged or foreign one is a ValueError."""
     with _with_advice(checkpoint):
-        load_weights(model, checkpoint)
+        _fill_model(model, checkpoint / WEIGHTS_FILE)
         _fill_optimizers(model, optimizers, checkpoint / _OPTIMIZER_FILE)
 
 
@@ -132,6 +133,20 @@ def optimizer_tensors(model: nn.Module, optimizers: Sequence[torch.optim.Optimiz
         for parameter, state in optimizer.state.items()
         for moment in _MOMENTS[type(optimizer)]
     }
+
+
+def _learned(model: nn.Module) -> dict[str, Tensor]:
+    """What a run has to keep: all of a model, or of one with an adapter what is not frozen."""
+    state: dict[str, Tensor] = model.state_dict()
+    if not is_low_rank(model):
+        return state
+    return {name: state[name] for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def _fill_model(model: nn.Module, path: Path) -> None:
+    tensors = read_tensors(path)
+    check_tensors(tensors, {name: tuple(tensor.shape) for name, tensor in _learned(model).items()}, path)
+    model.load_state_dict(tensors, strict=False)
 
 
 def _fill_optimizers(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], path: Path) -> None:

@@ -88,6 +88,8 @@ def _recipe_for(original: Recipe, tokenizer: Tokenizer, folder: Path, generation
         learning_rate=original.train.learning_rate * _SHARE_OF_PEAK,
         warmup_updates=10,
         weight_decay=original.train.weight_decay,
+        rank=original.train.rank,
+        targets=original.train.targets,
         log_every=10,
         # A model that was trained in bf16 on a GPU can be tuned on a CPU, which trains in float32 only.
         precision="float32" if original.train.precision == "float32" else "auto",

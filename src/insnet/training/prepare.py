@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from insnet.files import read_json_object, write_atomically
+from insnet.text.content_words import ContentWords
 from insnet.text.corpus import find_split, read_lines
 from insnet.text.keywords import KeywordFlagger, flagger
-from insnet.text.marked import MarkedTokenizer
+from insnet.text.marked import MarkedTokenizer, TokenizerConfig
 from insnet.text.shards import Importance, TokenShards, write_shards
 from insnet.text.tokenizer import Tokenizer, load_tokenizer
 from insnet.training.recipe import DataConfig, Recipe
@@ -104,7 +105,7 @@ def _tokenizer(
     """
     folder = Path(recipe.data.prepared)
     given = given or _given_before(recipe, folder, stamps)
-    origin: dict[str, Any] = {"text": content, "config": dataclasses.asdict(recipe.tokenizer)}
+    origin: dict[str, Any] = {"text": content, "config": _config_of_tokenizer(recipe)}
     stamp = _hash_of_object({_GIVEN: given.fingerprint} if given is not None else origin)
     if stamps.has("tokenizer", stamp) and (folder / "tokenizer.json").is_file():
         tokenizer = load_tokenizer(folder)
@@ -114,13 +115,19 @@ def _tokenizer(
         return tokenizer
     stamps.forget("tokenizer")
     stamps.forget(_GIVEN)
-    tokenizer = given or MarkedTokenizer.learn(read_lines(path, skip_empty=True), recipe.tokenizer)
+    tokenizer = given if given is not None else _learned(recipe.tokenizer, path)
     tokenizer.save(folder)
     stamps.put("tokenizer", stamp)
     if given is not None:
         stamps.put(_GIVEN, given.fingerprint)
     say(f"tokenizer: {tokenizer.size:,} tokens")
     return tokenizer
+
+
+def _learned(config: TokenizerConfig | None, path: Path) -> Tokenizer:
+    if config is None:
+        raise ValueError("the recipe has no [tokenizer] table: name the model whose tokenizer it needs with --from")
+    return MarkedTokenizer.learn(read_lines(path, skip_empty=True), config)
 
 
 def _given_before(recipe: Recipe, folder: Path, stamps: "_Stamps") -> Tokenizer | None:
@@ -133,7 +140,11 @@ def _given_before(recipe: Recipe, folder: Path, stamps: "_Stamps") -> Tokenizer 
 
 
 def _is_described(tokenizer: Tokenizer, recipe: Recipe) -> bool:
-    return isinstance(tokenizer, MarkedTokenizer) and tokenizer.config == recipe.tokenizer
+    return (tokenizer.config if isinstance(tokenizer, MarkedTokenizer) else None) == recipe.tokenizer
+
+
+def _config_of_tokenizer(recipe: Recipe) -> dict[str, Any] | None:
+    return None if recipe.tokenizer is None else dataclasses.asdict(recipe.tokenizer)
 
 
 def _write_split(
@@ -171,6 +182,9 @@ def _flag_keywords(config: DataConfig, train: Path) -> Iterator[Importance | Non
     if config.keyword_method == "none":
         yield None
         return
+    if config.keyword_method == "content":
+        yield ContentWords.learn(read_lines(train, skip_empty=True))
+        return
     flags = flagger(config.keyword_method, config.keywords, read_lines(train, skip_empty=True))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     is_large = len(list(islice(read_lines(train), _LINES_WORTH_A_POOL))) == _LINES_WORTH_A_POOL
@@ -197,7 +211,7 @@ def _settings(config: DataConfig) -> dict[str, Any]:
 
 
 def _settings_stamp(recipe: Recipe) -> str:
-    return _hash_of_object({**_settings(recipe.data), "tokenizer": dataclasses.asdict(recipe.tokenizer)})
+    return _hash_of_object({**_settings(recipe.data), "tokenizer": _config_of_tokenizer(recipe)})
 
 
 def _is_readable(folder: Path, tokenizer: Tokenizer) -> bool:

@@ -10,12 +10,14 @@ import hashlib
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from insnet.families import FAMILIES
 from insnet.families.losses import FamilyObjective
+from insnet.families.storage import CONFIG_FILE
+from insnet.files import read_json_object
 from insnet.text.given import GivenPolicy
 from insnet.text.marked import TokenizerConfig
 from insnet.training.optimizer import OptimizerName
@@ -32,8 +34,10 @@ class DataConfig:
     """The folder for the tokenizer and the token shards that `prepare` makes."""
     max_tokens: int = 128
     """Sentences with more tokens are left out."""
-    keyword_method: Literal["auto", "yake", "tfidf", "none"] = "auto"
-    """How keyword candidates are found; `none` flags nothing, so that given words are drawn from all words."""
+    keyword_method: Literal["auto", "yake", "tfidf", "content", "none"] = "auto"
+    """How keyword candidates are found: the best of a line by YAKE or tf-idf (`auto`: by the former, where it is
+    installed), or all words that people may ask for, nouns as the most important (`content`); `none` flags nothing, so
+    that given words are drawn from all words."""
     keywords: int = 7
     """How many keywords a text has at most."""
 
@@ -93,6 +97,11 @@ class TrainConfig:
     only: tuple[str, ...] = ()
     """Parts of the model that learn, by the beginning of their parameters' names; the others stay as they are. None
     named: all learn."""
+    rank: int = 0
+    """Learn an adapter: all that is small, and a low-rank term of this rank beside each large matrix, which stays as it
+    is; 0 learns all weights. For a model that has learned much already."""
+    targets: tuple[str, ...] = ()
+    """The matrices that get such a term, by the last part of their names; none named: all of the blocks."""
     fresh: tuple[str, ...] = ()
     """Parts of the model that begin anew though training starts from another model, which has them too: a stop head of
     another size, say."""
@@ -125,7 +134,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         _at_least(self, 1, "updates", "token_budget", "accumulate", "evaluate_every", "checkpoint_every")
         _at_least(self, 1, "max_shapes", "log_every")
-        _at_least(self, 0, "minutes", "epochs", "warmup_updates", "weight_decay", "clip", "patience", "seed")
+        _at_least(self, 0, "minutes", "epochs", "warmup_updates", "weight_decay", "clip", "patience", "seed", "rank")
+        if self.rank and self.only:
+            raise ValueError("rank and only exclude each other: an adapter says itself what learns; leave out one")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is {self.learning_rate}; expected more than 0")
         if not 0 <= self.label_smoothing < 1:
@@ -141,7 +152,8 @@ class Recipe:
     """All tables of a recipe."""
 
     data: DataConfig
-    tokenizer: TokenizerConfig
+    tokenizer: TokenizerConfig | None
+    """None where a model is trained that starts from another, and so has its tokenizer."""
     model: ModelConfig
     given: GivenPolicy
     train: TrainConfig
@@ -154,7 +166,7 @@ class Recipe:
         """The recipe as plain tables, every default spelt out."""
         return {
             "data": dataclasses.asdict(self.data),
-            "tokenizer": dataclasses.asdict(self.tokenizer),
+            **({} if self.tokenizer is None else {"tokenizer": dataclasses.asdict(self.tokenizer)}),
             "model": {"family": self.model.family, **self._model_fields()},
             "given": dataclasses.asdict(self.given),
             "train": dataclasses.asdict(self.train),
@@ -177,6 +189,16 @@ class Recipe:
             for name, table in self.tables().items()
             if name != "generation"
         }
+
+    def with_size_of(self, folder: Path) -> "Recipe":
+        """The same recipe; if it names no width, it leaves all that it does not say of its model to the one in a folder
+        that it starts from."""
+        if "width" in self.model.settings:
+            return self
+        there = read_json_object(folder / CONFIG_FILE)
+        known = {name: there[name] for name in self._model_fields() if there.get(name) is not None}
+        known = known if there.get("family") == self.model.family else {}
+        return replace(self, model=replace(self.model, settings={**known, **self.model.settings}))
 
     def _model_fields(self) -> dict[str, Any]:
         fields = dataclasses.asdict(self.model.for_vocabulary(_ANY_VOCABULARY))
@@ -235,7 +257,7 @@ def recipe_of_tables(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -
         tables.setdefault(table, {})[key] = value
     for name in tables:
         refuse_unknown(name, names, "table")
-    for name in ("data", "tokenizer", "model", "train"):
+    for name in ("data", "model", "train"):
         if name not in tables:
             raise ValueError(f"the recipe lacks the table [{name}]: add it")
     model = tables["model"]
@@ -244,7 +266,7 @@ def recipe_of_tables(tables: Mapping[str, Any], overrides: Sequence[str] = ()) -
     settings = {key: value for key, value in model.items() if key != "family"}
     return Recipe(
         data=from_table(DataConfig, tables["data"], "data"),
-        tokenizer=from_table(TokenizerConfig, tables["tokenizer"], "tokenizer"),
+        tokenizer=from_table(TokenizerConfig, tables["tokenizer"], "tokenizer") if "tokenizer" in tables else None,
         model=ModelConfig(model["family"], settings),
         given=from_table(GivenPolicy, tables.get("given", {}), "given"),
         train=from_table(TrainConfig, tables["train"], "train"),

@@ -10,14 +10,17 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from insnet.cards import write_card
+from insnet.families.adapters import facts_of_base, save_adapter
 from insnet.families.generator import Generator
 from insnet.families.storage import save_model, write_generation
 from insnet.files import read_json_object, write_atomically
+from insnet.layers.low_rank import is_low_rank
 from insnet.training.checkpoint import newest_checkpoint, read_progress
 from insnet.training.prepare import Prepared
 from insnet.training.recipe import Recipe, load_recipe
 
 RECIPE_FILE = "recipe.toml"
+ADAPTER_FOLDER = "adapter"
 _FINISHED_FILE = "finished.json"  # where the run stood, once its checkpoints are gone
 _LOCK_FILE = ".lock"
 
@@ -27,6 +30,8 @@ class RunFolder:
     """The files of one run."""
 
     path: Path
+    start: Path | None = None
+    """The folder of the model that the run starts from."""
 
     @property
     def checkpoints(self) -> Path:
@@ -113,11 +118,13 @@ class RunFolder:
     def write_model(
         self, model: Generator, recipe: Recipe, prepared: Prepared, update: int, losses: Mapping[str, float]
     ) -> None:
-        """The model as it is now, with its card."""
+        """The model as it is now, with its card; an adapter is merged into it, and kept apart, too."""
         save_model(self.path, model)
+        if is_low_rank(model) and self.start is not None:
+            save_adapter(self.path / ADAPTER_FOLDER, model, facts_of_base(self.start))
         train, valid, family = prepared.train.summary, prepared.valid.summary, recipe.model.family
         parameters = sum(parameter.numel() for parameter in model.parameters())
-        tokens = f"{prepared.tokenizer.size:,} {recipe.tokenizer.kind} tokens"
+        tokens = f"{prepared.tokenizer.size:,} {recipe.tokenizer.kind if recipe.tokenizer else 'pretrained'} tokens"
         learned = f"{train.sentences:,} sentences ({train.tokens:,} tokens)"
         write_card(
             self.path,

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from insnet.families import FAMILIES
+from insnet.families.adapters import adapt
 from insnet.families.generator import Generator
 from insnet.families.storage import load_shared_weights
 from insnet.randomness import SeededPurpose, mix
@@ -78,7 +79,8 @@ def train(
     the terminal.
     """
     accelerator = make_accelerator(recipe.train)
-    folder = RunFolder(Path(output))
+    recipe = recipe if start_from is None else recipe.with_size_of(Path(start_from))
+    folder = RunFolder(Path(output), None if start_from is None else Path(start_from))
     report: Listener = _report_nothing
     if accelerator.is_main_process:
         report = on_event or console()
@@ -116,6 +118,8 @@ class _Trainer:
         self.updates = _updates_of(self.config, self.batches.updates_per_epoch / self.batches_per_update)
         self.model = _new_model(recipe, prepared, start_from, report).to(accelerator.device)
         freeze_others(self.model, self.config.only)
+        if self.config.rank:
+            adapt(self.model, self.config.rank, self.config.targets)
         self.optimizers = make_optimizers(
             self.model,
             learning_rate=self.config.learning_rate,
