@@ -2,6 +2,8 @@
 # Recipes on a borrowed GPU: see docs/gpu.md.
 #   scripts/gpu.sh pack DATA|runs/NAME...   here: what training and evaluating on data/DATA need, its test texts apart, or
 #                                           a model to start from, into parcels/
+#   scripts/gpu.sh split WHEEL              here: a base's wheel as parcels that travel in two commands
+#   scripts/gpu.sh base [OPTION...]         there: runs/base, made of that wheel by insnet retrofit
 #   scripts/gpu.sh run OUT MINUTES JOB...   there: trains the jobs one after the other, MINUTES each, evaluates each, and
 #                                           leaves in OUT what must come back; a JOB is one word to the shell,
 #                                           "[NAME=]RECIPE[@MODEL][:MINUTES] [TABLE.KEY=VALUE...]"
@@ -14,6 +16,7 @@ python=${PYTHON:-python3}
 most_files=8                     # that come back, each of
 part_bytes=$((16 * 1024 * 1024)) # at most this many bytes, and together
 most_bytes=$((64 * 1024 * 1024)) # no more than these
+wheel_bytes=$((50 * 1024 * 1024)) # of a wheel travel at a time
 bits=${BITS:-8}                 # of a weight on its way back: 8, or 16 for bfloat16
 weights=${WEIGHTS:-all}         # which runs' weights come back: all, none, or their names
 evaluate=${EVALUATE:---limit 1000 --batch-size 256} # options of `insnet evaluate`, or none
@@ -36,6 +39,22 @@ parcel() { # NAME, and what tar is to pack; dot files are what somebody left hal
     tar c --exclude '.*' "${@:2}" | xz -2 -T0 >"$file.partial"
     mv "$file.partial" "$file"
     ls -l "$file"
+}
+
+split_wheel() { # WHEEL
+    mkdir -p parcels
+    rm -f parcels/*.whl.*
+    split -b $wheel_bytes -d "$1" "parcels/$(basename "$1")."
+    ls -l parcels/*.whl.*
+}
+
+base() {
+    local wheels=(parcels/*.whl.00) wheel
+    [ ! -f runs/base/config.json ] || return 0
+    wheel=runs/$(basename "${wheels[0]}" .00)
+    mkdir -p runs
+    cat "parcels/$(basename "$wheel")".* >"$wheel"
+    "$python" -m insnet retrofit "$wheel" --output runs/base "$@"
 }
 
 unpack() { # each parcel once, and again if it has changed
@@ -121,23 +140,12 @@ report() { # of all runs on this machine so far
     mv "$1/.reports" "$1/reports.tar.xz"
 }
 
-bring() { # as a model folder with few bits a weight, cut where a file is full
+bring() { # as the folder of a model, or of an adapter, with few bits a weight, cut where a file is full
     local out=$1 name
     shift
     mkdir -p "$out"
     for name; do
-        "$python" - "runs/$name" "$bits" <<'PYTHON'
-import sys
-
-import torch
-
-from insnet.families.storage import load_model, save_model
-
-folder, bits = sys.argv[1:]
-how = {"8": {"eight_bits": True}, "16": {"dtype": torch.bfloat16}}[bits]
-save_model(f"{folder}/small", load_model(folder, "cpu"), **how)
-PYTHON
-        cp "runs/$name"/{tokenizer,tokenizer_config,generation_config}.json "runs/$name/small"
+        "$python" -m scripts.small_model "runs/$name" "$bits"
         tar c -C "runs/$name/small" . | split -b $part_bytes -d - "$out/$name.model.tar."
     done
 }
@@ -155,6 +163,7 @@ fail() {
 }
 
 case "${1:-}" in
-    pack | run | bring | collect) "$@" ;;
-    *) sed -n '2,9s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+    pack | base | run | bring | collect) "$@" ;;
+    split) split_wheel "$2" ;;
+    *) sed -n '2,11s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
 esac
