@@ -13,3 +13,9 @@ def find_device(name: str) -> torch.device:
     if name == "cuda" and not has_gpu:
         raise ValueError("device is 'cuda', but this machine has no usable GPU; use cpu or auto")
     return torch.device("cuda" if has_gpu and name != "cpu" else "cpu")
+
+
+def cpu_has_bf16() -> bool:
+    """Whether the processor multiplies matrices in bfloat16 itself, several times as fast as in float32."""
+    known = getattr(torch.cpu, "get_capabilities", dict)()  # newer than the oldest torch we run on
+    return bool(known.get("avx512_bf16") or known.get("amx_bf16") or known.get("bf16"))

@@ -186,5 +186,15 @@ def test_the_gpu_is_refused_where_there_is_none():
         pytest.skip("there is a GPU here")
     with pytest.raises(ValueError, match="no usable GPU"):
         make_accelerator(TrainConfig(updates=1, device="cuda"))
-    with pytest.raises(ValueError, match="needs a GPU"):
-        make_accelerator(TrainConfig(updates=1, precision="bf16"))
+
+
+@pytest.mark.parametrize("has_bf16", [True, False])
+def test_bf16_is_for_gpus_and_for_processors_that_compute_in_it(has_bf16, monkeypatch):
+    monkeypatch.setattr("insnet.training.devices.cpu_has_bf16", lambda: has_bf16)
+    config = TrainConfig(updates=1, precision="bf16", device="cpu")
+    if has_bf16:
+        assert make_accelerator(config).mixed_precision == "bf16"
+    else:
+        with pytest.raises(ValueError, match="needs a GPU, or a CPU that computes in it"):
+            make_accelerator(config)
+    assert make_accelerator(TrainConfig(updates=1, device="cpu")).mixed_precision == "no"

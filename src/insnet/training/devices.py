@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from insnet.devices import find_device
+from insnet.devices import cpu_has_bf16, find_device
 from insnet.training.recipe import TrainConfig
 
 
@@ -22,11 +22,14 @@ def make_accelerator(config: TrainConfig) -> Any:
     from accelerate.state import AcceleratorState
 
     on_gpu = find_device(config.device).type == "cuda"
-    if config.precision == "bf16" and not on_gpu:
-        raise ValueError("train.precision 'bf16' needs a GPU: set it to 'auto' or 'float32'")
+    if config.precision == "bf16" and not (on_gpu or cpu_has_bf16()):
+        raise ValueError(
+            "train.precision 'bf16' needs a GPU, or a CPU that computes in it: set it to 'auto' or 'float32'"
+        )
     if AcceleratorState._shared_state and not torch.distributed.is_initialized():
         AcceleratorState._reset_state(reset_partial_state=True)  # an earlier run of this process may have used another
-    return Accelerator(mixed_precision="bf16" if on_gpu and config.precision != "float32" else "no", cpu=not on_gpu)
+    is_half = config.precision == "bf16" or (config.precision == "auto" and on_gpu)
+    return Accelerator(mixed_precision="bf16" if is_half else "no", cpu=not on_gpu)
 
 
 @contextmanager
