@@ -17,5 +17,5 @@ def find_device(name: str) -> torch.device:
 
 def cpu_has_bf16() -> bool:
     """Whether the processor multiplies matrices in bfloat16 itself, several times as fast as in float32."""
-    known = getattr(torch.cpu, "get_capabilities", dict)()  # newer than the oldest torch we run on
+    known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()  # newer than the oldest torch we run on
     return bool(known.get("avx512_bf16") or known.get("amx_bf16") or known.get("bf16"))

@@ -83,7 +83,7 @@ def save_adapter(folder: str | Path, model: Generator, base: Mapping[str, Any], 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = adapter_of(model)
-    terms = [(name, term) for name, _, term in low_rank_terms(model)]
+    terms = [(name, linear.low_rank) for name, linear in low_rank_terms(model)]
     assert terms, "a model without an adapter has none to save"
     targets = sorted({_last_part(name) for name, _ in terms})
     facts = {"format": _FORMAT, "base": dict(base), "rank": len(terms[0][1].down), "targets": targets}

@@ -24,6 +24,7 @@ from insnet.families.losses import FamilyObjective, Likelihood, LossContext, Los
 from insnet.families.offers import ChosenSlots, Insertions
 from insnet.insertion.canvas import CLOSE, INSERTED, Canvas, Edits, apply
 from insnet.layers.cache import Append, KeyValueCache, entries_for
+from insnet.layers.frozen_head import nats_under_frozen
 from insnet.layers.gaps import GapsTransformer, Standing
 from insnet.layers.shape import TransformerShape
 from insnet.layers.transformer import Block, initialise
@@ -194,8 +195,7 @@ class Gaps(Generator):
         close = F.softplus(self._close(vectors) * torch.where(closes, -1.0, 1.0))
         puts = (~closes).nonzero()[:, 0]
         target = batch.tokens[row[puts], column[puts] + 1]
-        logits = at_least_float32(self.logits(vectors[puts]))
-        token = F.cross_entropy(logits, target, reduction="none", label_smoothing=label_smoothing)
+        token = self._token_nats(vectors[puts], target, label_smoothing)
         return _Nats(token, (row[puts], column[puts] + 1), close, (row, column))
 
     def _remaining(self, batch: TokenBatch, is_told: Tensor) -> Tensor:
@@ -205,10 +205,20 @@ class Gaps(Generator):
         remaining = begins.sum(dim=1, keepdim=True) - begins.cumsum(dim=1)
         return remaining.masked_fill(~is_told[:, None], _UNTOLD)
 
+    def _token_nats(self, vectors: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
+        """-log p (N,) of the tokens that are put."""
+        if not self._token_matrix.requires_grad:
+            return nats_under_frozen(vectors, self._token_matrix, target, label_smoothing)
+        logits = at_least_float32(self.logits(vectors))
+        return F.cross_entropy(logits, target, reduction="none", label_smoothing=label_smoothing)
+
     def logits(self, vectors: Tensor) -> Tensor:
         """The base's logits (..., V) after tokens' encodings (..., D)."""
-        weight = self.embedding.weight if self.output is None else self.output.weight
-        return F.linear(vectors, weight)
+        return F.linear(vectors, self._token_matrix)
+
+    @property
+    def _token_matrix(self) -> Tensor:
+        return self.embedding.weight if self.output is None else self.output.weight
 
     def _close(self, vectors: Tensor) -> Tensor:
         """The logit (...) of closing the gap behind tokens' encodings (..., D)."""
@@ -220,8 +230,8 @@ class Gaps(Generator):
         vectors = vectors + is_ahead[:, :, None] * self.ahead + is_passed[:, :, None] * self.passed
         if self.told is None:
             return vectors
-        told = self.told(remaining.clamp(0, self.config.longest_told))
-        return vectors + (~is_ahead & (remaining != _UNTOLD))[:, :, None] * told
+        told: Tensor = self.told(remaining.clamp(0, self.config.longest_told))
+        return vectors + told * (~is_ahead & (remaining != _UNTOLD))[:, :, None]
 
     # ---- decoding: one cached row per token of the text, and one per given token ahead ----
 
@@ -300,7 +310,8 @@ class Gaps(Generator):
     def _encode(self, state: State, new: "_New", used: int) -> Memory:
         """The memory with the new tokens encoded, no row then having more than `used`; its frontier has moved
         already."""
-        memory, canvas = state.memory, state.canvas
+        memory: Memory = state.memory
+        canvas = state.canvas
         cache = memory.cache.with_room(used)
         tables = [_wider(table, cache.store.shape[4]) for table in (memory.is_ahead, memory.place, memory.given)]
         append = Append.after(cache, memory.cached, new.place.shape[1], used)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from insnet.layers.cache import Memory
 from insnet.layers.context import Context
+from insnet.layers.low_rank import part_of_linear
 from insnet.layers.positions import Rotation, rotate
 from insnet.layers.shape import TransformerShape
 
@@ -43,7 +44,7 @@ class Projections(nn.Module):
     def ask(self, hidden: Tensor, context: Context) -> tuple[Tensor, Memory]:
         """Queries (B, H, Q, W) of hidden states (N, D), and what they look at."""
         if context.memory is not None and context.append is None:
-            query = self._part(hidden, slice(None, self.heads * self.head_width))
+            query = part_of_linear(self.query_key_value, hidden, slice(None, self.heads * self.head_width))
             return self._queries(query.view(-1, self.heads, self.head_width), context), context.memory
         return self.ask_mixed(self.mixed(hidden), context)
 
@@ -64,7 +65,7 @@ class Projections(nn.Module):
 
     def keys_values(self, hidden: Tensor) -> Tensor:
         """Keys and values (N, 2 * G, W) of hidden states (N, D) that ask nothing."""
-        part = self._part(hidden, slice(self.heads * self.head_width, None))
+        part = part_of_linear(self.query_key_value, hidden, slice(self.heads * self.head_width, None))
         return part.view(-1, 2 * self.key_heads, self.head_width)
 
     def merge(self, attended: Tensor, context: Context) -> Tensor:
@@ -78,10 +79,6 @@ class Projections(nn.Module):
         if context.packing is not None:
             return context.packing.unpack(query).transpose(1, 2)
         return query.view(*context.places, *query.shape[1:]).transpose(1, 2)
-
-    def _part(self, hidden: Tensor, columns: slice) -> Tensor:
-        linear = self.query_key_value
-        return F.linear(hidden, linear.weight[columns], None if linear.bias is None else linear.bias[columns])
 
 
 def memory_of(keys_values: Tensor) -> Memory:

@@ -84,7 +84,7 @@ def _scores(query: Tensor, memory: Memory) -> Tensor:
     rows, heads, queries, width = query.shape
     keys = memory[0].to(query.dtype)
     grouped = query.reshape(rows, keys.shape[1], -1, width)  # (B, G, H/G * Q, W)
-    scores = grouped @ keys.transpose(2, 3) * width**-0.5
+    scores: Tensor = grouped @ keys.transpose(2, 3) * width**-0.5
     return scores.view(rows, heads, queries, -1)
 
 
