@@ -107,7 +107,7 @@ def _orders(words: Sequence[str]) -> Iterator[str]:
         yield rf"(?:[A-Z]{inside}[ ]{first}|{capital}){rest}(?:[ ,]{inside})?[.!?]"
 
 
-def write(
+def main(
     lists: Annotated[Path, typer.Argument(help="One keyword list per line.")],
     output: Annotated[Path, typer.Option(help="Where the texts go, one per line.")],
     grammar: Annotated[bool, typer.Option(help="Force the words with a grammar.")] = False,
@@ -122,4 +122,4 @@ def write(
 
 
 if __name__ == "__main__":
-    command.run(write)
+    command.run(main)

@@ -123,14 +123,15 @@ def test_the_constants_are_those_of_splitmix64():
 def test_draws_for_different_purposes_differ_and_purposes_keep_their_numbers():
     """Their values are unique, and written down: another number is another draw for every seed."""
     assert {each.name: int(each) for each in Purpose} == {
-        "ORDER": 101, "ORDER_NUMBER": 102, "PRESENT_NUMBER": 111, "PRESENT_WHICH": 112,
+        "ORDER": 101, "ORDER_NUMBER": 102, "PRESENT_NUMBER": 111, "PRESENT_WHICH": 112, "TOLD": 121,
         "STOP": 201, "SLOT": 202, "TOKEN": 203, "REHEARSAL": 301, "COUNT": 302,
         "PERMUTATION": 401, "SAMPLE": 402, "TAU": 403, "ATTEMPT": 404, "CANDIDATE": 405, "SCORE": 406, "REQUEST": 501,
         "CANDIDATE_ORDER": 601, "REVISION": 701,
     }  # fmt: skip
     assert {each.name: int(each) for each in ShufflePurpose} == {"SENTENCES": 301, "BATCHES": 302, "GROUPS": 303}
     assert {each.name: int(each) for each in SeededPurpose} == {
-        "GIVEN_MODE": 101, "GIVEN_NUMBER": 102, "GIVEN_WHICH": 103, "UNKNOWN": 104, "SENTENCE": 201, "DROPOUT": 401,
+        "GIVEN_MODE": 101, "GIVEN_NUMBER": 102, "GIVEN_WHICH": 103, "UNKNOWN": 104, "GIVEN_IMPORTANT": 105,
+            "GIVEN_PHRASE": 106, "GIVEN_GROWS": 107, "SENTENCE": 201, "DROPOUT": 401,
         "WEIGHTS": 402,
     }  # fmt: skip
     assert int(mix(Purpose.TAU, 5)) == int(mix(403, 5))

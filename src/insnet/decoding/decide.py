@@ -46,7 +46,8 @@ def decide_insertions(offer: Insertions, state: State, chooser: Chooser) -> Edit
     finished = ending.ends | is_nothing.all(dim=1) | ~is_open.any(dim=1)
     is_nothing = is_nothing | finished[:, None]
     if log_stop is None or log_go is None:
-        of_ending = draft.log_prob.masked_fill(draft.token != CLOSE, 0.0).sum(dim=1)
+        of_token = draft.log_prob - draft.slot_log_prob
+        of_ending = of_token.masked_fill(draft.token != CLOSE, 0.0).sum(dim=1)
     else:
         of_ending = torch.where(finished, log_stop, log_go)
     of_ending = of_ending.masked_fill(ending.is_forced, 0.0)
