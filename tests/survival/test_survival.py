@@ -4,125 +4,26 @@ The models are untrained and sampled hot, so that every odd piece of their vocab
 """
 
 import itertools
-import random
-import re
 import unicodedata
 from typing import ClassVar
 
 import pytest
-from small_models import LINES, decider, prompt_of, small_model
+import torch
+from small_models import decider, prompt_of, small_family, small_model
 
-from insnet.decoding.config import Bounds
+from benchmarks.hostile_lists import KNOWN, POOLS, hostile_lists
+from insnet.decoding.config import Bounds, GenerationConfig
 from insnet.decoding.decide import Decider
 from insnet.decoding.loop import decode
 from insnet.decoding.request import Request, required_words
 from insnet.decoding.trace import steps_of
 from insnet.evaluation.coverage import all_in_order, coverage
 from insnet.insertion.constraints import count_words
+from insnet.model import Model
+from insnet.pretrained.base import read_base
 
 LISTS = 1000
 HOT = {"temperature": 50.0, "top_k": 0, "slot_mass": 1.0, "stopping": "counted", "count_quantile": 0.9}
-_KNOWN = sorted({word for line in LINES for word in re.findall(r"[\w'-]+", line)})
-_EMOJI = ["🙂", "👩‍👩‍👧‍👦", "🇩🇪", "👍🏽", "❤️", "☃", "🙂🙂🙂", "e🙂"]
-_SCRIPTS = [
-    *(
-        "Привет мир ёжик Щука",
-        "مرحبا بالعالم السَّلامُ",
-        "你好 世界 一二三四五六七八",
-        "こんにちは ｶﾀｶﾅ",
-        "한국어 각",
-        "नमस्ते क्षत्रिय",
-    ),
-    *("שָׁלוֹם עולם", "ไทยแลนด์", "Ελληνικά ΆΈ", "Việt Nam ngữ", "Ærøskøbing Łódź ſtraße İstanbul ǅ"),
-]
-_MARKS = [
-    "e\u0301",
-    "a\u0308\u0323b",
-    "\u0301x",
-    "n\u0303",
-    "क\u093f",
-    "\u200d",
-    "x\u200dy",
-    "a\u200cb",
-    "\u200b",
-    "\u00ad",
-]
-_SYMBOLS = [
-    *"!?.,;:()[]{}\"'«»“”’-–—…%$£€#@&*+=/\\|<>~^_`",
-    "C++",
-    "...",
-    "?!",
-    "--",
-    "--x",
-    "'",
-    "''",
-    "-a-",
-    "(a)",
-    "a.b",
-]
-_SHAPES = [
-    "well-known",
-    "don't",
-    "rock’n’roll",
-    "O'Neill",
-    "e-mail",
-    "x-",
-    "-x",
-    "'tis",
-    "jazz'",
-    "U.S.A.",
-    "a/b",
-    "foo_bar",
-]
-_DIGITS = ["3", "3.14", "1,000", "007", "42nd", "12:30", "-5", "50%", "$5", "٣", "½", "²", "1e9", "192.168.0.1"]
-_HOSTILE = [
-    "<unk>",
-    "<bos>",
-    "<eos>",
-    "<pad>",
-    "<sep>",
-    "￭",
-    "￭.",
-    "a￭b",
-    "Ġ",
-    "\u00a0x",
-    "x\u2028y",
-    "\ufeff",
-    "\ufffd",
-    "\ue000",
-]
-_REFUSED = ["", "   ", "a\x00b", "\x1b[31m", "\ud800"]
-_POOLS = [_KNOWN, _KNOWN, _EMOJI, " ".join(_SCRIPTS).split(), _SCRIPTS, _MARKS, _SYMBOLS, _SHAPES, _DIGITS, _HOSTILE]
-
-
-def _keyword(rng):
-    choice = rng.random()
-    if choice < 0.72:
-        word = rng.choice(rng.choice(_POOLS))
-    elif choice < 0.80:
-        word = " ".join(rng.choice(rng.choice(_POOLS)) for _ in range(rng.randint(2, 4)))  # a phrase
-    elif choice < 0.88:
-        word = "".join(rng.choice("abcdefgXYZ0189'-.é") for _ in range(rng.randint(1, 12)))
-    elif choice < 0.985:
-        word = "".join(
-            chr(rng.choice([rng.randint(0xA1, 0x24F), rng.randint(0x370, 0xD7FF), rng.randint(0xE000, 0xFFFF)]))
-            for _ in range(rng.randint(1, 4))
-        )
-    else:
-        word = rng.choice("ax漢") * rng.choice([30, 30, 30, 300])
-    return rng.choice([str, str, str.upper, str.title, str.swapcase])(word)
-
-
-def _lists(seed):
-    rng = random.Random(seed)
-    for number in range(LISTS):
-        count = 60 if number % 100 == 0 else rng.randint(0, 9)
-        keywords = [_keyword(rng) for _ in range(count)]
-        if keywords and rng.random() < 0.2:
-            keywords += [rng.choice(keywords) for _ in range(rng.randint(1, 3))]  # repeated, side by side or apart
-        if rng.random() < 0.02:
-            keywords.insert(rng.randint(0, len(keywords)), rng.choice(_REFUSED))
-        yield keywords
 
 
 def _model(kind, **options):
@@ -160,7 +61,7 @@ REVISED = {"candidates": 2, "revise": 1, "revise_share": 0.5}
 @pytest.mark.parametrize("kind, lower_case", [("word", True), ("bpe", False)])
 def test_every_keyword_survives(kind, lower_case):
     model = _model(kind, lower_case=lower_case, width=8, layers=1, heads=1, scale=0.5)
-    accepted, messages = _sorted_out(_lists(seed=len(kind)), model)
+    accepted, messages = _sorted_out(hostile_lists(seed=len(kind)), model)
     assert len(accepted) + len(messages) == LISTS
     assert 0 < len(messages) < 0.05 * LISTS
     assert all(message and "\n" not in message and len(message) < 200 for message in messages)
@@ -170,6 +71,21 @@ def test_every_keyword_survives(kind, lower_case):
     some = [keywords for keywords in accepted if sum(map(len, keywords)) < 60][::6]
     _assert_all_survive(some, results := model.generate_batch(some, **options, **REVISED))
     assert sum(bool(step["delete"]) for result in results for step in result.trace) > 20  # and removed again
+
+
+def test_every_keyword_survives_in_the_vocabulary_of_the_real_base(real_base):
+    """Random weights, but all of its 49,152 pieces, half characters and digits among them."""
+    tokenizer = read_base(real_base).tokenizer
+    family = small_family("gaps", tokenizer.size, layers=1, scale=0.5, dtype=torch.float32)
+    family.read_vocabulary(tokenizer)
+    with torch.no_grad():
+        family.close_head.bias.fill_(-1.0)  # three tokens to a gap
+    model = Model(family, tokenizer, GenerationConfig())
+    accepted, messages = _sorted_out(hostile_lists(seed=7), model)
+    assert 0 < len(messages) < 0.05 * LISTS
+    options = {"seed": 9, "max_tokens": 12, "max_words": 400, "batch_size": 125, **HOT, "stopping": "sampled"}
+    _assert_all_survive(accepted, results := model.generate_batch(accepted, **options))
+    assert sum(result.steps for result in results) > LISTS
 
 
 def _assert_all_survive(keyword_lists, results):
@@ -195,7 +111,7 @@ class Counting(Decider):
 def test_words_are_counted_as_printed_at_every_step(kind):
     """Length bounds speak of whitespace words of the printed text; the decoder counts tokens on the canvas."""
     model = _model(kind)
-    accepted, _ = _sorted_out(itertools.islice(_lists(seed=5), 1, 150), model)
+    accepted, _ = _sorted_out(itertools.islice(hostile_lists(seed=5), 1, 150), model)
     bounds = Bounds(max_words=400, max_tokens=12)
     requests = [Request(required_words(keywords), bounds=bounds) for keywords in accepted]
     prompt = prompt_of(model, requests)
@@ -215,7 +131,7 @@ def test_words_are_counted_as_printed_at_every_step(kind):
 def test_adjacent_keywords_never_melt_together(kind):
     """Nothing inserted at all: keywords stand side by side, parted by spaces, as they came, but for a capital."""
     model = small_model("insnet", kind)
-    accepted, _ = _sorted_out(_lists(seed=77), model)
+    accepted, _ = _sorted_out(hostile_lists(seed=77), model)
     for keywords in accepted[:80]:
         words = sum(len(keyword.split()) for keyword in keywords)
         if words:
@@ -234,15 +150,15 @@ def test_what_takes_too_many_tokens_is_refused_in_one_sentence():
 
 def test_two_hundred_keywords_survive():
     model = small_model("insnet", "word")
-    keywords = [*_KNOWN[:150], *["ünknown"] * 50]
+    keywords = [*KNOWN[:150], *["ünknown"] * 50]
     result = model.generate(keywords, seed=2, max_tokens=5, max_words=400)
     assert all_in_order([result.text], [keywords]) == 1.0
 
 
 def test_lists_hold_what_they_promise():
     """Every kind of keyword is in fact among the lists, also after normalisation."""
-    words = [word for keywords in _lists(seed=4) for word in keywords]
+    words = [word for keywords in hostile_lists(seed=4) for word in keywords]
     assert any(len(word) >= 300 for word in words) and any(" " in word for word in words)
     assert any(unicodedata.normalize("NFC", word) != word for word in words)
-    for pool in _POOLS:
+    for pool in POOLS:
         assert len(set(pool) & set(words)) >= min(5, len(set(pool)) - 2)
