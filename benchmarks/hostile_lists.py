@@ -76,7 +76,18 @@ _HOSTILE = [
     "\ue000",
 ]
 _REFUSED = ["", "   ", "a\x00b", "\x1b[31m", "\ud800"]
-POOLS = [KNOWN, KNOWN, _EMOJI, " ".join(_SCRIPTS).split(), _SCRIPTS, _MARKS, _SYMBOLS, _SHAPES, _DIGITS, _HOSTILE]
+POOLS: list[list[str]] = [
+    KNOWN,
+    KNOWN,
+    _EMOJI,
+    " ".join(_SCRIPTS).split(),
+    _SCRIPTS,
+    _MARKS,
+    _SYMBOLS,
+    _SHAPES,
+    _DIGITS,
+    _HOSTILE,
+]
 
 
 def _keyword(rng: random.Random) -> str:
@@ -94,7 +105,8 @@ def _keyword(rng: random.Random) -> str:
         )
     else:
         word = rng.choice("ax漢") * rng.choice([30, 30, 30, 300])
-    return rng.choice([str, str, str.upper, str.title, str.swapcase])(word)
+    cased: str = rng.choice([word, word, word, word.upper(), word.title(), word.swapcase()])
+    return cased
 
 
 def hostile_lists(seed: int, count: int = 1000) -> Iterator[list[str]]:

@@ -54,6 +54,14 @@ def test_verdicts_are_read_in_order_and_asked_for_once_per_text(scripted):
     assert parsed([SALAD, SENTENCE, SALAD]) == [False, True, False]
 
 
+def test_parses_that_all_break_a_rule_are_none_and_one_verdict(scripted):
+    broken = (
+        "echo 'No complete linkages found.'; echo 'Found 6 linkages (0 of 6 random linkages had no P.P. violations)'"
+    )
+    scripted(f"read -r line; {broken}; echo 'Found 1 linkage (1 had no P.P. violations)'")
+    assert parsed([SALAD, SENTENCE]) == [False, True]
+
+
 def test_a_parser_that_breaks_off_is_an_error_and_no_verdict(scripted):
     scripted("echo 'Found 1 linkage (1 had no P.P. violations)'; echo 'no dictionary' >&2; exit 1")
     with pytest.raises(ValueError, match="1 verdicts on 2 texts; its last line: no dictionary"):

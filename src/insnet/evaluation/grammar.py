@@ -14,7 +14,9 @@ from insnet.evaluation.aligned import check_texts
 _PROGRAM = "link-parser"
 _SECONDS_PER_TEXT = 10
 _OPTIONS = ("en", "-verbosity=1", "-graphics=0", "-null=0", "-panic=0", "-spell=0", f"-timeout={_SECONDS_PER_TEXT}")
-_VERDICT = re.compile(r"^(?:(Found \d+ linkages?)|No complete linkages found)", re.MULTILINE)
+# Parses that all break a rule are counted, too, once it is said that none is complete.
+_NONE = r"No complete linkages found\.(?:\nFound \d+ linkages? \(0 of .*)?"
+_VERDICT = re.compile(rf"^(?:{_NONE}|(Found \d+ linkages?))", re.MULTILINE)
 _COMMANDS = ("!", "*", "%")  # a line that begins so is none to parse
 
 
