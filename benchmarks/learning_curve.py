@@ -16,10 +16,9 @@ from benchmarks import command
 from benchmarks.pictures import panels
 from insnet.cli import terminal
 from insnet.cli.benchmark import ResultOption, report
-from insnet.files import read_json_object
+from insnet.files import RECIPE_FILE, read_json_object
 from insnet.training.metrics import METRICS_FILE, read_metrics
 from insnet.training.recipe import load_recipe
-from insnet.training.run_folder import RECIPE_FILE
 
 _NOT_DRAWN = ("update", "tokens", "learning_rate", "gradient_norm")
 _LAYERS, _LIKELIHOODS = "layers_per_insertion", ("layered_loss", "sequential_loss")

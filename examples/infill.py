@@ -10,7 +10,7 @@ import insnet
 
 def main(template: str) -> None:
     """Prints one way to fill the blanks for each of three seeds."""
-    model = insnet.load()
+    model = insnet.load(fetch=True)
     for seed in (1, 2, 3):
         print(model.infill(template, seed=seed).text)
 

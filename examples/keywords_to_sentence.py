@@ -10,7 +10,7 @@ import insnet
 
 def main(keywords: list[str]) -> None:
     """Prints three sentences, how many steps each took, and what the model thinks of it."""
-    model = insnet.load()
+    model = insnet.load(fetch=True)
     for result in model.generate(keywords, num_samples=3, seed=7):
         print(f"{result.text}   ({result.steps} steps, log-probability {result.log_prob:.1f})")
 

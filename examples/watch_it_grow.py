@@ -10,7 +10,7 @@ import insnet
 
 def main(keywords: list[str]) -> None:
     """Prints the canvas after every step."""
-    model = insnet.load()
+    model = insnet.load(fetch=True)
     for step in model.stream(keywords, seed=7):
         print(f"{step['step']:>3}  {step['text']}")
 

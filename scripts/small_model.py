@@ -9,17 +9,14 @@ from pathlib import Path
 
 import torch
 
-from insnet.families.adapters import ADAPTER_FILE, ADAPTER_WEIGHTS_FILE
 from insnet.families.quantize import quantized
 from insnet.families.storage import (
-    CONFIG_FILE,
-    GENERATION_FILE,
-    WEIGHTS_FILE,
     load_model,
     read_tensors,
     save_model,
     write_tensors,
 )
+from insnet.files import ADAPTER_FILE, ADAPTER_WEIGHTS_FILE, CONFIG_FILE, GENERATION_FILE, WEIGHTS_FILE
 from insnet.layers.low_rank import plain_name
 from insnet.training.checkpoint import newest_checkpoint
 from insnet.training.run_folder import ADAPTER_FOLDER

@@ -16,7 +16,7 @@ from pathlib import Path
 import insnet
 from insnet.evaluation.results import hardware, write_result
 from insnet.files import write_atomically
-from insnet.shelf import DEFAULT, find
+from insnet.shelf import SMALL, find
 from insnet.tour import domain_sentences
 from insnet.training.events import Evaluated, Event, Updated, text_of_event
 from insnet.training.finetune import finetune
@@ -121,7 +121,7 @@ def _telling(events: list[Event]) -> Callable[[Event], None]:
 def page(tuning: Tuning, name: str, link: str) -> str:
     """All of docs/finetune.md."""
     printed = "\n".join(_without_folders(line) for line in tuning.printed)
-    option = "" if name == DEFAULT else f" --model {name}"
+    option = "" if name == SMALL else f" --model {name}"
     introduction = (
         "`insnet finetune FILE --output DIR` trains a model further on sentences of yours, one per line. "
         f"Here the model is `{name}`, and the sentences are {SENTENCES} notices from a harbour wall, "
@@ -208,7 +208,7 @@ def _without_folders(line: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 done, 1 failed; wrong usage exits with 2."""
     parser = argparse.ArgumentParser(description="Write docs/finetune.md; takes a few minutes.")
-    parser.add_argument("--model", default=DEFAULT, help="a model by name or folder (%(default)s)")
+    parser.add_argument("--model", default=SMALL, help="a model by name or folder (%(default)s)")
     parser.add_argument("--output", type=Path, default=DOCS / "finetune.md")
     parser.add_argument("--result", type=Path, default=RESULT, help="the results file")
     options = parser.parse_args(arguments)

@@ -20,7 +20,7 @@ from benchmarks.spectrum import Point, points_of_model, points_of_taus, read_tau
 from insnet.cli.terminal import with_keywords
 from insnet.cli.watch import View
 from insnet.files import write_atomically
-from insnet.shelf import DEFAULT
+from insnet.shelf import SMALL
 from insnet.text.corpus import read_keyword_lists
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -310,7 +310,7 @@ def with_bold(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 done, 1 failed; wrong usage exits with 2."""
     parser = argparse.ArgumentParser(description="Write docs/samples.md.")
-    parser.add_argument("--model", default=DEFAULT, help="a model by name or folder (%(default)s)")
+    parser.add_argument("--model", default=SMALL, help="a model by name or folder (%(default)s)")
     parser.add_argument("--tau", action="append", metavar="TAU=DIR", help="a model for each tolerance, to be compared")
     parser.add_argument("--order", type=Path, default=ORDER, help="its results of python -m benchmarks.insertion_order")
     parser.add_argument("--output", type=Path, default=DOCS / "samples.md")

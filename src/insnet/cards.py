@@ -30,6 +30,7 @@ def write_card(
     scores: Mapping[str, float],
     sources: Mapping[str, Path] | None = None,
     limits: Sequence[str] = (),
+    attributions: Sequence[str] = (),
     from_public_text: bool | None = None,
 ) -> None:
     """Writes the card of the model in a folder, which `--model NAME` finds.
@@ -55,6 +56,8 @@ Writes a text around the words it is given: `insnet generate --model {name} word
     ]
     if limits:
         sections += ["## Limits\n", "".join(f"- {limit}\n" for limit in limits)]
+    if attributions:
+        sections += ["## Whose texts it has learned from\n", "".join(f"- {source}\n" for source in attributions)]
     if from_public_text is not None:
         warning = _OF_PUBLIC_TEXT if from_public_text else _OF_OWN_TEXT
         sections += ["## Unpleasant outputs\n", f"{warning}\n", f"{_FILTERS}\n"]

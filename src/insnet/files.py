@@ -6,6 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+CONFIG_FILE, GENERATION_FILE, RECIPE_FILE = "config.json", "generation_config.json", "recipe.toml"
+WEIGHTS_FILE = "model.safetensors"
+ADAPTER_FILE, ADAPTER_WEIGHTS_FILE = "adapter.json", "adapter.safetensors"
+"""What a model's folder, or an adapter's, is made of."""
+
 
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file such that a killed writer leaves the old one, or none."""

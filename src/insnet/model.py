@@ -43,6 +43,8 @@ class Result:
     finished: bool
     """False if the text was cut off at the token limit."""
     seed: int
+    model: str | None
+    """The name or folder of the model that wrote it."""
     replay: Callable[[], list[dict[str, Any]]] = field(repr=False, compare=False)
     """Makes the trace."""
 
@@ -76,12 +78,18 @@ class Model:
     """A family's weights, its tokenizer and its way of decoding."""
 
     def __init__(
-        self, family: Generator, tokenizer: Tokenizer, generation: GenerationConfig, folder: Path | None = None
+        self,
+        family: Generator,
+        tokenizer: Tokenizer,
+        generation: GenerationConfig,
+        folder: Path | None = None,
+        name: str | None = None,
     ) -> None:
         self.family = family.eval()
         self.tokenizer = tokenizer
         self.generation = generation
         self.folder = folder
+        self.name = name if name is not None or folder is None else str(folder)
         lexicon = Lexicon(**tokenizer.lexicon(), same_letters=same_letters(tokenizer))
         self.scribe = Scribe(family, tokenizer, lexicon.to(self.device))
 
@@ -246,6 +254,7 @@ class Model:
             log_prob=log_prob_of_steps(written.steps),
             finished=written.finished,
             seed=seed,
+            model=self.name,
             replay=partial(self._trace, written),
         )
 
@@ -280,7 +289,7 @@ def _refusal(refused: Sequence[Request], job: Job, accepted: int) -> str:
     )
 
 
-def load_folder(folder: Path, device: str = "auto") -> Model:
-    """The model in a folder."""
+def load_folder(folder: Path, device: str = "auto", *, name: str | None = None) -> Model:
+    """The model in a folder; its texts carry the folder, or a name."""
     generation = GenerationConfig.of(read_generation(folder))
-    return Model(load_model(folder, find_device(device)), load_tokenizer(folder), generation, folder)
+    return Model(load_model(folder, find_device(device)), load_tokenizer(folder), generation, folder, name)

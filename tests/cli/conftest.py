@@ -18,9 +18,10 @@ def model_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def shelf(model_folder, monkeypatch) -> Path:
-    """The small model as the one that ships."""
+    """The small model as the only one that ships."""
     monkeypatch.setattr("insnet.shelf.SHELF", model_folder.parent)
     monkeypatch.setattr("insnet.shelf.DEFAULT", model_folder.name)
+    monkeypatch.setattr("insnet.shelf.SMALL", model_folder.name)
     return model_folder
 
 

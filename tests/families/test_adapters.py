@@ -12,8 +12,6 @@ from torch import nn
 
 from insnet.families import FAMILIES
 from insnet.families.adapters import (
-    ADAPTER_FILE,
-    ADAPTER_WEIGHTS_FILE,
     adapt,
     adapter_of,
     fill_adapter,
@@ -23,6 +21,7 @@ from insnet.families.adapters import (
 )
 from insnet.families.losses import LossContext, learned_nats
 from insnet.families.storage import load_model, read_tensors, save_model
+from insnet.files import ADAPTER_FILE, ADAPTER_WEIGHTS_FILE
 from insnet.layers.low_rank import merge_low_rank, plain_name
 from insnet.pretrained.base import read_base
 from insnet.text.batching import TokenBatch

@@ -13,7 +13,8 @@ from insnet.families import FAMILIES
 from insnet.families.insnet import InsNet
 from insnet.families.insnet_config import InsNetConfig
 from insnet.families.quantize import SCALE_SUFFIX, quantized, restored
-from insnet.families.storage import WEIGHTS_FILE, load_model, save_model, write_tensors
+from insnet.families.storage import load_model, save_model, write_tensors
+from insnet.files import WEIGHTS_FILE
 from insnet.text.batching import TokenBatch
 from insnet.text.marked import MarkedTokenizer, TokenizerConfig
 from insnet.tour import sentences

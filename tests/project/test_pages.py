@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import insnet
-from insnet.shelf import DEFAULT
+from insnet.shelf import SMALL
 from insnet.text.corpus import read_keyword_lists
 from insnet.text.words import contains_in_order
 from scripts import write_appendix as appendix
@@ -86,10 +86,10 @@ def rows_of(page: str) -> list[list[str]]:
 
 def test_the_samples_are_what_the_default_model_writes() -> None:
     page = (DOCS / "samples.md").read_text(encoding="utf-8")
-    assert f"Written by the model `{DEFAULT}`" in page
+    assert f"Written by the model `{SMALL}`" in page
     lists, rows = read_keyword_lists(samples.KEYWORDS), rows_of(page)
     assert len(lists) == 40 and {len(keywords) for keywords in lists} == set(range(1, 11))
-    for number, result in enumerate(insnet.load(device="cpu").generate_batch(lists[:5], seed=0), start=1):
+    for number, result in enumerate(insnet.load(SMALL, device="cpu").generate_batch(lists[:5], seed=0), start=1):
         assert [str(number), ", ".join(lists[number - 1]), result.text] in rows
 
 
@@ -118,7 +118,7 @@ def test_the_page_on_fine_tuning_shows_the_committed_figures() -> None:
     page = (DOCS / "finetune.md").read_text(encoding="utf-8")
     result = json.loads(finetune.RESULT.read_text(encoding="utf-8"))
     shown = [f"{result['headline'][f'held_out_nats_per_token_{when}']:.2f}" for when in ("before", "after")]
-    assert result["model"] == DEFAULT and any(row[1:3] == shown for row in rows_of(page))
+    assert result["model"] == SMALL and any(row[1:3] == shown for row in rows_of(page))
     assert all(any(after == row[-1] for row in rows_of(page)) for after in result["after"]["texts"])
 
 

@@ -10,7 +10,7 @@ import typer
 from insnet.cli.benchmark import app as benchmark
 from insnet.cli.evaluate import evaluate
 from insnet.cli.generate import generate, infill
-from insnet.cli.models import models
+from insnet.cli.models import app as models
 from insnet.cli.score import score
 from insnet.cli.train import finetune, prepare, retrofit, train
 from insnet.threads import set_threads
@@ -41,7 +41,7 @@ app.command()(retrofit)
 app.command()(finetune)
 app.command()(evaluate)
 app.add_typer(benchmark, name="benchmark")
-app.command()(models)
+app.add_typer(models, name="models")
 
 
 def _print_version(wanted: bool) -> None:

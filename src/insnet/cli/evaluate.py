@@ -11,6 +11,7 @@ import typer
 from insnet.cli import options, terminal
 from insnet.cli.benchmark import numbers
 from insnet.cli.decoding_options import as_settings, takes_decoding_options
+from insnet.cli.writer import load_writer
 
 if TYPE_CHECKING:
     from insnet.evaluation.report import Report
@@ -57,10 +58,9 @@ def evaluate(
     all_seeds = [seed] if seeds is None else list(numbers(seeds))
     from insnet.evaluation.report import write_figures, write_report
     from insnet.evaluation.task import decoding_settings, evaluate_task, read_task
-    from insnet.shelf import load
 
     task = read_task(data, split, limit=limit, keywords_per_line=keywords_per_line)
-    writer = load(model, device=device)
+    writer = load_writer(model, device)
     judge = None
     if judged or judge_folder is not None:
         from insnet.evaluation.judge import load_judge

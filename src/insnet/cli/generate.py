@@ -7,6 +7,7 @@ import typer
 
 from insnet.cli import options, terminal
 from insnet.cli.decoding_options import as_settings, takes_decoding_options
+from insnet.cli.writer import load_writer
 
 if TYPE_CHECKING:
     from insnet.model import Model, Result
@@ -49,6 +50,7 @@ def generate(
     batch_size: options.BatchSizeOption = 64,
     model: options.ModelOption = None,
     device: options.DeviceOption = options.Device.auto,
+    offline: options.OfflineOption = False,
     *,
     decoding: dict[str, Any],
 ) -> None:
@@ -65,14 +67,12 @@ def generate(
         job = FileJob(
             input_file, output_file, samples, seed, batch_size, settings, refused, as_json=as_json, trace=trace
         )
-        write_file(job, model, device, overwrite=overwrite)
+        write_file(job, lambda: load_writer(model, device, offline=offline, mode=mode), overwrite=overwrite)
         return
     if refused is not None:
         refused.check_required(keywords or [])
-    from insnet.shelf import load
-
     settings = {**settings, "seed": seed, "batch_size": batch_size, "accept": refused}
-    writer = load(model, device=device)
+    writer = load_writer(model, device, offline=offline, mode=mode)
     if watch:
         _watch(writer, keywords or [], samples, settings)
     else:
@@ -93,6 +93,7 @@ def infill(
     mode: options.ModeOption = None,
     model: options.ModelOption = None,
     device: options.DeviceOption = options.Device.auto,
+    offline: options.OfflineOption = False,
     *,
     decoding: dict[str, Any],
 ) -> None:
@@ -108,9 +109,8 @@ def infill(
     refused = options.read_refused(reject)
     if refused is not None:
         refused.check_required([text])
-    from insnet.shelf import load
-
-    results = load(model, device=device).infill(text, num_samples=samples, seed=seed, accept=refused, **settings)
+    writer = load_writer(model, device, offline=offline, mode=mode)
+    results = writer.infill(text, num_samples=samples, seed=seed, accept=refused, **settings)
     if watch:
         _replay(results)
     else:

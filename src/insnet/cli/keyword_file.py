@@ -11,7 +11,6 @@ from typing import Any
 from insnet.cli.resumable import resumable_file
 from insnet.cli.terminal import json_line, note, progress_bar
 from insnet.model import Model, Result
-from insnet.shelf import find, load
 from insnet.text.corpus import read_keyword_lists
 from insnet.text.refused_words import RefusedWords
 
@@ -50,16 +49,17 @@ class Refusal:
     error: str
 
 
-def write_file(job: FileJob, model_name: str | None, device: str, *, overwrite: bool) -> None:
+def write_file(job: FileJob, load: Callable[[], Model], *, overwrite: bool) -> None:
     """Writes the texts of every line; lines that could not be taken are counted in a ValueError at the end."""
     keyword_lists = read_keyword_lists(job.input_file)
-    model = load(model_name, device=device)
+    model = load()
     model.job(**job.settings)  # settings that no line could be written with are refused before all else
     seed = secrets.randbits(31) if job.seed is None else job.seed
     if job.output_file is None:
         refused = _write(job, model, keyword_lists, seed, append=_print)
     else:
-        settings = _provenance(job, find(model_name), keyword_lists)
+        assert model.folder is not None, "a model that a command loads comes from a folder"
+        settings = _provenance(job, model.folder, keyword_lists)
         _write_to_file(job, job.output_file, model, keyword_lists, settings, seed, overwrite=overwrite)
         refused = _count_refused(job.output_file, job, keyword_lists)
     if refused:
@@ -141,7 +141,7 @@ def _outcomes(
 
 def _blank(seed: int) -> Result:
     """What a blank line becomes: nothing."""
-    return Result([], "", tokens=0, steps=0, log_prob=0.0, finished=True, seed=seed, replay=list)
+    return Result([], "", tokens=0, steps=0, log_prob=0.0, finished=True, seed=seed, model=None, replay=list)
 
 
 def _lines(outcome: list[Result] | Refusal, job: FileJob) -> list[str]:

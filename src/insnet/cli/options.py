@@ -27,8 +27,12 @@ class Mode(StrEnum):
 
 ModelOption = Annotated[
     str | None,
+    typer.Option("--model", metavar="NAME_OR_FOLDER", help="A model by name or folder; left out, the default model."),
+]
+OfflineOption = Annotated[
+    bool,
     typer.Option(
-        "--model", metavar="NAME_OR_FOLDER", help="A model by name or folder; left out, the model that ships."
+        "--offline", envvar="INSNET_OFFLINE", help="Fetch nothing: the small model stands in for one not fetched yet."
     ),
 ]
 DeviceOption = Annotated[Device, typer.Option(help="Where to run; auto takes a GPU if there is one.")]

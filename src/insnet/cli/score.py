@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from insnet.cli import options, terminal
+from insnet.cli.writer import load_writer
 
 if TYPE_CHECKING:
     from insnet.model import Model, Score
@@ -19,6 +20,7 @@ def score(
     as_json: options.JsonOption = False,
     model: options.ModelOption = None,
     device: options.DeviceOption = options.Device.auto,
+    offline: options.OfflineOption = False,
 ) -> None:
     """Say how likely a text is: a lower bound of its log-likelihood, in nats.
 
@@ -26,14 +28,13 @@ def score(
     """
     if (text is None) == (input_file is None):
         raise typer.BadParameter("give a text or --input, one of the two")
-    from insnet.shelf import load
-
+    scorer = load_writer(model, device, offline=offline)
     if text is not None:
-        found = load(model, device=device).score(text, orders=orders, seed=seed)
+        found = scorer.score(text, orders=orders, seed=seed)
         terminal.print_json(vars(found)) if as_json else _print(found)
     else:
         assert input_file is not None
-        _score_file(input_file, load(model, device=device), orders, seed, as_json=as_json)
+        _score_file(input_file, scorer, orders, seed, as_json=as_json)
 
 
 def _print(score: "Score") -> None:

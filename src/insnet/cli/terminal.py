@@ -45,6 +45,9 @@ class _Bar:
     def advance(self, amount: int) -> None:
         self._progress.advance(self._task, amount)
 
+    def reach(self, amount: int) -> None:
+        self._progress.update(self._task, completed=amount)
+
 
 def with_keywords(text: str, keywords: Sequence[str]) -> "Text":
     """The text with its required words in a style of their own, each where it first comes after the one before."""

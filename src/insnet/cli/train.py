@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from insnet.cli import options, terminal
+from insnet.cli.writer import ready_folder
 
 if TYPE_CHECKING:
     from insnet.training.trainer import TrainingSummary
@@ -46,7 +47,7 @@ def prepare(
     tokenizer = None
     if start_from is not None:
         is_prepared = (Path(start_from) / "prepared.json").is_file()
-        tokenizer = load_tokenizer(start_from if is_prepared else find(start_from))
+        tokenizer = load_tokenizer(start_from if is_prepared else ready_folder(find(start_from)))
     prepared = run(wanted, tokenizer=tokenizer, say=terminal.note if as_json else print)
     if as_json:
         splits = {
@@ -84,7 +85,7 @@ def train(
     given = [f"{name}={value}" for name, value in shorthands.items() if value is not None]
     wanted = load_recipe(recipe, [*(settings or ()), *given])
     folder = Path("runs") / recipe.stem if output is None else output
-    first = None if start_from is None else find(start_from)
+    first = None if start_from is None else ready_folder(find(start_from))
     _end(run(wanted, output=folder, resume=resume, start_from=first), as_json=as_json)
 
 
@@ -146,7 +147,7 @@ def finetune(
 
     if not text_file.is_file():
         raise ValueError(f"{text_file} does not exist; expected a text file with one sentence per line")
-    folder = find(model)
+    folder = ready_folder(find(model))
     from insnet.training.finetune import finetune as run
 
     summary = run(

@@ -19,18 +19,22 @@ from torch import Tensor, nn
 from insnet.families.generator import Generator
 from insnet.families.quantize import quantized, restored
 from insnet.families.storage import (
-    CONFIG_FILE,
-    WEIGHTS_FILE,
     check_tensors,
     config_of_model,
     read_tensors,
     write_tensors,
 )
-from insnet.files import read_json_object, write_atomically
+from insnet.files import (
+    ADAPTER_FILE,
+    ADAPTER_WEIGHTS_FILE,
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    read_json_object,
+    write_atomically,
+)
 from insnet.layers.low_rank import add_low_rank, is_low_rank, low_rank_terms, plain_name
 from insnet.layers.transformer import Block
 
-ADAPTER_FILE, ADAPTER_WEIGHTS_FILE = "adapter.json", "adapter.safetensors"
 BASE_FILE = "base.json"
 _FORMAT = "insnet-adapter-1"
 _DOWN, _UP = ".down", ".up"

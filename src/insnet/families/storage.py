@@ -17,12 +17,9 @@ from torch.overrides import TorchFunctionMode
 from insnet.families import FAMILIES
 from insnet.families.generator import Generator
 from insnet.families.quantize import quantized, restored
-from insnet.files import read_json_object, write_atomically
+from insnet.files import CONFIG_FILE, GENERATION_FILE, WEIGHTS_FILE, read_json_object, write_atomically
 from insnet.layers.low_rank import merged_state
 
-CONFIG_FILE = "config.json"
-GENERATION_FILE = "generation_config.json"
-WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 MODEL_TYPE = "insnet"
 

@@ -6,8 +6,8 @@ from typing import Any
 from torch import Tensor
 
 from insnet.families.gaps import GapsConfig
-from insnet.families.storage import CONFIG_FILE, read_weights
-from insnet.files import read_json_object
+from insnet.families.storage import read_weights
+from insnet.files import CONFIG_FILE, read_json_object
 from insnet.pretrained import llama
 from insnet.pretrained.llama import BETWEEN_DOCUMENTS, Base, base_of
 from insnet.text.byte_level import ByteLevelTokenizer

@@ -16,8 +16,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from insnet.families.storage import WEIGHTS_FILE, check_tensors, read_tensors, write_tensors
-from insnet.files import read_json_object, write_atomically
+from insnet.families.storage import check_tensors, read_tensors, write_tensors
+from insnet.files import WEIGHTS_FILE, read_json_object, write_atomically
 from insnet.layers.low_rank import is_low_rank
 from insnet.training.muon import Muon
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from insnet.families.storage import load_model, read_generation
-from insnet.files import write_atomically
+from insnet.files import RECIPE_FILE, write_atomically
 from insnet.text.batching import Batches, BatchingConfig
 from insnet.text.corpus import read_lines
 from insnet.text.marked import MarkedTokenizer
@@ -16,7 +16,7 @@ from insnet.training.devices import make_accelerator
 from insnet.training.events import Evaluated, Listener, Notice, console
 from insnet.training.prepare import Prepared, prepare
 from insnet.training.recipe import Recipe, TrainConfig, load_recipe
-from insnet.training.run_folder import RECIPE_FILE, RunFolder
+from insnet.training.run_folder import RunFolder
 from insnet.training.trainer import TrainingSummary, train
 from insnet.training.updates import SummedLosses, evaluate
 

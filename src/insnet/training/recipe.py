@@ -16,8 +16,7 @@ from typing import Any, Literal
 
 from insnet.families import FAMILIES
 from insnet.families.losses import FamilyObjective
-from insnet.families.storage import CONFIG_FILE
-from insnet.files import read_json_object
+from insnet.files import CONFIG_FILE, read_json_object
 from insnet.text.given import GivenPolicy
 from insnet.text.marked import TokenizerConfig
 from insnet.training.optimizer import OptimizerName

@@ -9,10 +9,10 @@ from typing import Any
 from insnet.families.adapters import BASE_FILE
 from insnet.families.storage import save_model, write_generation
 from insnet.fetching.pin import SMOLLM2, sha256_of
-from insnet.files import write_atomically
+from insnet.files import RECIPE_FILE, write_atomically
 from insnet.pretrained.base import read_base
 from insnet.training.recipe import recipe_of_tables
-from insnet.training.run_folder import RECIPE_FILE, RunFolder
+from insnet.training.run_folder import RunFolder
 
 # How the default model was trained, but for its text: what training from such a folder starts with.
 _DATA = {"folder": "data/text", "prepared": "data/text/prepared", "max_tokens": 64, "keyword_method": "content"}

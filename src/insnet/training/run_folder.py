@@ -13,13 +13,12 @@ from insnet.cards import write_card
 from insnet.families.adapters import facts_of_base, save_adapter
 from insnet.families.generator import Generator
 from insnet.families.storage import save_model, write_generation
-from insnet.files import read_json_object, write_atomically
+from insnet.files import RECIPE_FILE, read_json_object, write_atomically
 from insnet.layers.low_rank import is_low_rank
 from insnet.training.checkpoint import newest_checkpoint, read_progress
 from insnet.training.prepare import Prepared
 from insnet.training.recipe import Recipe, load_recipe
 
-RECIPE_FILE = "recipe.toml"
 ADAPTER_FOLDER = "adapter"
 _FINISHED_FILE = "finished.json"  # where the run stood, once its checkpoints are gone
 _LOCK_FILE = ".lock"
