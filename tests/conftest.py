@@ -47,6 +47,15 @@ def real_base() -> Path:
     return fetch_base(SMOLLM2)
 
 
+@pytest.fixture(scope="session")
+def default_model(real_base: Path) -> Path:
+    """The folder of the default model, merged in the cache."""
+    from insnet.fetching.model import fetch_model
+    from insnet.shelf import find
+
+    return fetch_model(find(None), source=real_base)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that take the real base are marked so: -m "not real_base" leaves them out."""
     for item in items:

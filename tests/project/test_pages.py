@@ -21,6 +21,11 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def commands_find_the_default_model(default_model: Path) -> None:
+    """Pages show what the default model writes."""
+
+
 def blocks() -> list[object]:
     found = [
         (page, number, match[1])
