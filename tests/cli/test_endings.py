@@ -67,7 +67,7 @@ def test_a_mistake_of_ours_shows_its_traceback(insnet, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise AssertionError("ours")
 
-    monkeypatch.setattr("insnet.shelf.load", broken)
+    monkeypatch.setattr("insnet.shelf.load_ready", broken)
     with pytest.raises(AssertionError, match="ours"):
         insnet("generate", "a")
 
@@ -76,7 +76,7 @@ def test_a_missing_extra_is_named(insnet, monkeypatch):
     def lacking(*_: object, **__: object) -> None:
         raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
 
-    monkeypatch.setattr("insnet.shelf.load", lacking)
+    monkeypatch.setattr("insnet.shelf.load_ready", lacking)
     assert insnet("generate", "a").err == "error: this needs the package transformers: pip install 'insnet[hf]'\n"
 
 

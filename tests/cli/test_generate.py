@@ -31,7 +31,7 @@ def test_the_same_seed_gives_the_same_output_and_another_seed_another(insnet):
 def test_json_has_the_promised_keys_and_the_text_that_is_printed_without_it(insnet):
     plain = insnet("generate", "ship", "--seed", 5)
     [result] = insnet("generate", "ship", "--seed", 5, "--json").json_lines()
-    assert list(result) == ["keywords", "text", "tokens", "steps", "log_prob", "finished", "seed"]
+    assert list(result) == ["keywords", "text", "tokens", "steps", "log_prob", "finished", "seed", "model"]
     assert result["text"] + "\n" == plain.out
     assert (result["keywords"], result["seed"]) == (["ship"], 5)
 
@@ -238,7 +238,7 @@ def test_score_of_a_file_has_a_line_for_every_line(insnet, tmp_path):
 def test_models_lists_the_shelf(insnet, shelf):
     [card] = insnet("models", "--json").json_lines()
     assert list(card) == [
-        "name", "family", "parameters", "size_bytes", "data", "licence", "scores", "is_default",
+        "name", "family", "parameters", "size_bytes", "data", "licence", "scores", "is_default", "is_ready", "base",
     ]  # fmt: skip
     assert (card["name"], card["is_default"]) == (shelf.name, True)
     assert shelf.name in insnet("models").out

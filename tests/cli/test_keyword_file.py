@@ -1,6 +1,7 @@
 """`insnet generate --input`: every line gets its texts, whatever happens on the way."""
 
 import json
+import shutil
 import time
 
 import pytest
@@ -120,7 +121,8 @@ def test_a_file_cut_anywhere_is_completed_to_the_same_file(insnet, keywords, tmp
 def test_a_killed_run_goes_on_where_it_was(insnet, start_insnet, model_folder, tmp_path):
     keywords, output, whole = tmp_path / "keywords.txt", tmp_path / "out.jsonl", tmp_path / "whole.jsonl"
     keywords.write_text("".join(f"captain {number} ship\n" for number in range(200)))
-    options = ["--batch-size", 4, "--seed", 3, "--model", model_folder]
+    model = shutil.copytree(model_folder, tmp_path / "model")  # not on the shelf, which the other process has not
+    options = ["--batch-size", 4, "--seed", 3, "--model", model]
     process = start_insnet("generate", "--input", keywords, "--output", output, *options)
     deadline = time.monotonic() + 60
     while not (output.exists() and output.stat().st_size) and time.monotonic() < deadline:

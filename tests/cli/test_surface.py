@@ -64,7 +64,7 @@ def test_fields_of_what_comes_back():
     assert isinstance(insnet.Result.trace, cached_property)
     named = {kind.__name__: [field.name for field in fields(kind)] for kind in (insnet.Result, insnet.Score)}
     assert named == {
-        "Result": ["keywords", "text", "tokens", "steps", "log_prob", "finished", "seed", "replay"],
+        "Result": ["keywords", "text", "tokens", "steps", "log_prob", "finished", "seed", "model", "replay"],
         "Score": ["text", "log_prob", "tokens", "nats_per_token", "is_exact", "unknown_tokens"],
     }
 
