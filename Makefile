@@ -40,13 +40,16 @@ $(DEV): $(REQUIREMENTS) | $(CORE)
 	@$(PIP) -e ".[dev,train,hf,keywords,plot]"
 	@touch $@
 
-demo: $(CORE)  ## install the core and watch the shipped model write
+# Without network the demo goes on: the small model answers, and says so.
+demo: $(CORE)  ## install the core, fetch the default model once, and watch it write
 	@set -e; run() { printf '\n$$ %s\n' "$$*"; "$(BIN)/$$@"; }; \
+	run insnet models fetch || true; \
 	run insnet models; \
-	run insnet generate castle built king --seed 1; \
-	run insnet generate train delayed snow --seed 1; \
-	run insnet generate village river --mode parallel --watch --seed 1; \
-	run insnet infill "In the ___, the town was ___ by the ___ army." -n 2 --seed 2
+	run insnet generate dog park ball --seed 1; \
+	run insnet generate train delayed snow -n 3 --seed 1; \
+	run insnet generate "new york" pizza winter --watch --seed 1; \
+	run insnet infill "Dear Sam, thank you for ___. I will ___ on Monday." -n 2 --seed 1; \
+	run insnet generate village river --mode parallel --watch --seed 1
 
 judge: $(CORE)  ## install the judge of insnet evaluate --judge
 	@$(PIP) -e ".[judge]"

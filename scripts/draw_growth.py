@@ -1,6 +1,6 @@
 """Draws a sentence that grows, for the README: python -m scripts.draw_growth [FILE.svg].
 
-The model that ships writes it, and `insnet generate` prints the same sentence. Required words are blue, new ones green.
+The small model writes it in parallel, and `insnet generate --mode parallel` prints the same sentence. Required words are blue, new ones green.
 """
 
 import sys
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import insnet
 from insnet.cli.watch import View
+from insnet.shelf import SMALL
 
 FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "growing.svg"
 KEYWORDS = ["day", "decided", "started", "focus"]
@@ -57,5 +58,5 @@ def views_of(result: insnet.Result) -> list[View]:
 
 if __name__ == "__main__":
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else FIGURE
-    path.write_text(drawn(views_of(insnet.load(device="cpu").generate(KEYWORDS, **SETTINGS))), encoding="utf-8")
+    path.write_text(drawn(views_of(insnet.load(SMALL, device="cpu").generate(KEYWORDS, **SETTINGS))), encoding="utf-8")
     print(path)
