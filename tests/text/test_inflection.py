@@ -6,10 +6,10 @@ from insnet.text import inflected_words as lists
 from insnet.text.inflection import choices_of, forms
 
 PARADIGMS = """
-    dog dogs; bus buses; glass glasses; box boxes; city cities; key keys; knife knives; hero heroes; photo photos
+    dog dogs; bus buses; glass glasses; fox foxes; city cities; key keys; knife knives; hero heroes; photo photos
     child children; fireman firemen; human humans; family families; table tables; mother-in-law mother-in-laws
     run runs ran running; walk walks walked walking; dance dances danced dancing; stop stops stopped stopping
-    carry carries carried carrying; play plays played playing; lie lies lay lain lying; die dice dies died dying
+    carry carries carried carrying; play plays played playing; lie lies lay lain lying; die dies died dying
     eat eats ate eaten eating; cut cuts cutting; see sees saw seen seeing; agree agrees agreed agreeing
     visit visits visited visiting; begin begins began begun beginning; prefer prefers preferred preferring
     go goes went gone going; have has had having; do does did done doing; be am is are was were been being
