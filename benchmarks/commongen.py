@@ -6,7 +6,7 @@ Coverage is the task's own rule: the share of a set's concepts that are the lemm
 average. The lemmas are those of the table in the package lemminflect, which knows nothing of the forms that we write;
 of a word that is not there, the word without an s.
 
-For a model that has read captions: `insnet finetune data/commongen/train.tgt.txt.xz --model MODEL --output runs/commongen`.
+A model that has read captions: `insnet finetune data/commongen/train.tgt.txt.xz --model MODEL --output runs/captions`.
 """
 
 import gzip
