@@ -106,6 +106,8 @@ class Model:
     ) -> Result | list[Result]:
         """A text that holds the keywords in their order; with `num_samples`, a list of different ones.
 
+        A keyword like `run*` stands for any form of the English word, given in its dictionary form: run, runs, ran or
+        running. Each candidate draws one, so that the best of several shows which suits.
         Options are those of `generate_batch`.
         """
         return self._one(Request(required_words(keywords)), num_samples, options)
@@ -144,6 +146,8 @@ class Model:
         for name in job.choices():
             raise ValueError(f"{name} chooses among finished texts: it cannot be streamed; use generate")
         request = job.bounded(Request(required_words(keywords)))
+        [request] = self.scribe.rehearse([request], [job.seed], job.config)  # before forms are drawn, as in `generate`
+        [[(request, _)]] = job.drafts(request, job.seed)
         for number, (step, before) in enumerate(self.scribe.stream(request, job.seed, job.config), start=1):
             if not step.is_last:
                 yield self._trace_entry(number, step, before)

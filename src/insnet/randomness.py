@@ -41,6 +41,8 @@ class Purpose(IntEnum):
     CANDIDATE = 405
     SCORE = 406
     """The orders that a score averages over."""
+    FORM = 407
+    """Which form of a required word appears, where any will do."""
     REQUEST = 501
     """What parts the texts of one call."""
     CANDIDATE_ORDER = 601

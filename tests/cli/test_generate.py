@@ -117,6 +117,17 @@ def test_a_word_both_required_and_rejected_is_told_in_one_line(insnet, tmp_path,
     assert "is both required and refused" in ended.err
 
 
+def test_a_starred_keyword_takes_any_form_that_is_not_rejected(insnet, tmp_path):
+    (tmp_path / "words.txt").write_text("ships\nship\n")
+    command = ["generate", "captain*", "ship*", "--seed", 3, "--candidates", 2, "--reject", tmp_path / "words.txt"]
+    [result] = insnet(*command, "--json").json_lines()
+    assert result["keywords"][0] in ("captain", "captains") and result["keywords"][1] in ("shipped", "shipping")
+    assert contains_in_order(result["text"], result["keywords"])
+    watched = insnet(*command[:5], "--watch").out.splitlines()
+    [drawn] = insnet(*command[:5], "--json").json_lines()
+    assert watched[0].split() == ["0", *drawn["keywords"]] and watched[-1].endswith(drawn["text"])
+
+
 def test_any_order_keeps_every_keyword(insnet):
     [result] = insnet("generate", "ship", "captain", "rope", "--any-order", "--seed", 3, "--json").json_lines()
     assert sorted(result["keywords"]) == ["captain", "rope", "ship"]

@@ -53,6 +53,15 @@ def test_a_line_gets_the_text_it_would_get_alone(insnet, keywords, tmp_path):
     assert output.read_text().splitlines()[0] + "\n" == insnet("generate", "captain", "ship", "--seed", 4).out
 
 
+def test_a_starred_keyword_of_a_line_takes_any_form(insnet, tmp_path):
+    (tmp_path / "keywords.txt").write_text("dog* ship\nice cream*\tship*\n")
+    results = insnet("generate", "--input", tmp_path / "keywords.txt", "-n", 3, "--seed", 1, "--json").json_lines()
+    assert all(contains_in_order(result["text"], result["keywords"]) for result in results)
+    assert all(result["keywords"][0] in ("dog", "dogs") for result in results[:3])
+    assert all(result["keywords"][0] in ("ice cream", "ice creams") for result in results[3:])
+    assert len(results) == 6
+
+
 def test_samples_of_a_line_stand_together(insnet, keywords, tmp_path):
     output = tmp_path / "out.jsonl"
     insnet("generate", "--input", keywords, "--output", output, "-n", 2, "--seed", 1)

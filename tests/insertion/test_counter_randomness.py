@@ -125,7 +125,8 @@ def test_draws_for_different_purposes_differ_and_purposes_keep_their_numbers():
     assert {each.name: int(each) for each in Purpose} == {
         "ORDER": 101, "ORDER_NUMBER": 102, "PRESENT_NUMBER": 111, "PRESENT_WHICH": 112, "TOLD": 121,
         "STOP": 201, "SLOT": 202, "TOKEN": 203, "REHEARSAL": 301, "COUNT": 302,
-        "PERMUTATION": 401, "SAMPLE": 402, "TAU": 403, "ATTEMPT": 404, "CANDIDATE": 405, "SCORE": 406, "REQUEST": 501,
+        "PERMUTATION": 401, "SAMPLE": 402, "TAU": 403, "ATTEMPT": 404, "CANDIDATE": 405, "SCORE": 406, "FORM": 407,
+        "REQUEST": 501,
         "CANDIDATE_ORDER": 601, "REVISION": 701,
     }  # fmt: skip
     assert {each.name: int(each) for each in ShufflePurpose} == {"SENTENCES": 301, "BATCHES": 302, "GROUPS": 303}

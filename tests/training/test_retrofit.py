@@ -14,7 +14,7 @@ from insnet.families.storage import load_model, read_tensors
 from insnet.pretrained.base import read_base
 from insnet.text.tokenizer import load_tokenizer
 from insnet.training.checkpoint import newest_checkpoint
-from insnet.training.events import Updated
+from insnet.training.events import Started, Updated
 from insnet.training.finetune import finetune
 from insnet.training.metrics import read_metrics
 from insnet.training.recipe import load_recipe
@@ -136,8 +136,12 @@ def test_all_weights_can_learn_instead(recipe, base, tmp_path):
 def test_a_retrofitted_model_is_fine_tuned_by_an_adapter(base, tmp_path):
     path = tmp_path / "mine.txt"
     path.write_text("".join(f"The fox hears the {animal}.\n" for animal in ["dog", "bird", "zebra"] * 14))
-    summary = finetune(path, model_folder=base, output=tmp_path / "tuned", updates=6, on_event=quiet)
-    assert summary.status == "finished" and (tmp_path / "tuned" / "adapter" / "adapter.safetensors").is_file()
+    events = []
+    summary = finetune(path, model_folder=base, output=tmp_path / "tuned", updates=6, on_event=events.append)
+    adapter = read_tensors(tmp_path / "tuned" / "adapter" / "adapter.safetensors")
+    learned = sum(tensor.numel() for name, tensor in adapter.items() if not name.endswith("_scale"))
+    assert summary.status == "finished"
+    assert [event.parameters for event in events if isinstance(event, Started)] == [learned]
     assert torch.equal(tensors_of(base)["embedding.weight"], tensors_of(tmp_path / "tuned")["embedding.weight"])
 
 

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 @takes_decoding_options
 def generate(
     keywords: Annotated[
-        list[str] | None, typer.Argument(help="Words that must appear, in this order; a quoted phrase stays whole.")
+        list[str] | None,
+        typer.Argument(
+            help="Words that must appear, in this order; a quoted phrase stays whole, 'run*' may be ran or running."
+        ),
     ] = None,
     samples: options.SamplesOption = 1,
     seed: options.SeedOption = None,
@@ -150,9 +153,11 @@ def _check_usage(
 
 def _watch(model: "Model", keywords: list[str], samples: int, settings: dict[str, Any]) -> None:
     from insnet.cli.watch import watch
+    from insnet.text.inflection import choices_of
 
-    if samples == 1 and not model.job(**settings).choices():
-        watch(model.stream(keywords, **settings), [" ".join(keyword.split()) for keyword in keywords])
+    forms = [choices_of(" ".join(keyword.split())) for keyword in keywords]
+    if samples == 1 and not model.job(**settings).choices() and all(len(own) == 1 for own in forms):
+        watch(model.stream(keywords, **settings), [own for [own] in forms])
         return
     _replay(model.generate(keywords, num_samples=samples, **settings))
 

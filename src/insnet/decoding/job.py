@@ -10,7 +10,7 @@ import torch
 
 from insnet.decoding.config import Bounds, GenerationConfig
 from insnet.decoding.request import Request
-from insnet.decoding.write import Written
+from insnet.decoding.write import Written, seed_of_request
 from insnet.randomness import Purpose, mix, uniform
 from insnet.text.words import Literal
 
@@ -70,7 +70,7 @@ class Job:
 
     def bounded(self, request: Request) -> Request:
         """The request within this call's bounds."""
-        return replace(request, bounds=self.config.bounds, banned=self.banned)
+        return request.within(self.config.bounds, self.banned)
 
     def sample_seed(self, number: int) -> int:
         """The seed of a sample; the first is the call's own, so that one sample equals a call without samples, and each
@@ -80,7 +80,11 @@ class Job:
     def drafts(self, request: Request, seed: int) -> list[list[tuple[Request, int]]]:
         """What to write for one text, of which the best is kept: the candidates of every order of the required words,
         the given order and the text's own seed first. Where texts of all orders are compared, half of the candidates
-        have the given order and each of the others another one."""
+        have the given order and each of the others another one. Each draws its own forms of words."""
+        drafts = self._drafts_of_orders(request, seed)
+        return [[(order.drawn(seed_of_request(order, own)), own) for order, own in drafted] for drafted in drafts]
+
+    def _drafts_of_orders(self, request: Request, seed: int) -> list[list[tuple[Request, int]]]:
         selection = self.config.selection
         seeds = [self.candidate_seed(seed, number) for number in range(selection.candidates)]
         if self.any_order and selection.candidate_choice == "fluency" and len(seeds) > 1:

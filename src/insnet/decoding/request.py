@@ -2,10 +2,14 @@
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import torch
 
 from insnet.decoding.config import Bounds
-from insnet.text.words import Literal, contains_in_order
+from insnet.randomness import Purpose, uniform
+from insnet.text.inflection import choices_of
+from insnet.text.words import Literal, contains_in_order, whole_word_pattern
 
 BLANK = "___"
 
@@ -31,6 +35,23 @@ class Request:
     def phrases(self) -> list[str]:
         """The required stretches as text."""
         return [literal.text for literal in self.required]
+
+    def within(self, bounds: Bounds, banned: tuple[str, ...]) -> "Request":
+        """The request within some bounds; of a word's forms those that are not banned, unless all are."""
+        patterns = [whole_word_pattern(phrase, ignore_case=True) for phrase in banned]
+
+        def allowed(literal: Literal) -> Literal:
+            choices = tuple(form for form in literal.choices if not any(ban.search(form) for ban in patterns))
+            return replace(literal, text=choices[0], choices=choices) if choices else literal
+
+        return replace(self, required=tuple(map(allowed, self.required)), bounds=bounds, banned=banned)
+
+    def drawn(self, seed: int) -> "Request":
+        """The request with one form of each word that may have several: the first half of the time, else any other."""
+        if not any(literal.choices for literal in self.required):
+            return self
+        shares = uniform(Purpose.FORM, seed, torch.arange(len(self.required))).tolist()
+        return replace(self, required=tuple(map(_drawn, self.required, shares)))
 
     def is_kept_in(self, text: str) -> bool:
         """Whether everything required stands in the text, in order: as whole words, or verbatim around blanks."""
@@ -60,14 +81,12 @@ class Request:
 
 
 def required_words(keywords: Sequence[str]) -> tuple[Literal, ...]:
-    """Keywords and phrases as stretches of required text; what cannot be one is refused."""
+    """Keywords and phrases as stretches of required text, `run*` open to every form; what cannot be one is refused."""
     if isinstance(keywords, str):
         raise ValueError(
             f"keywords came as one string {keywords!r}; expected a list of words, like {keywords.split()!r}"
         )
-    return tuple(
-        Literal(_clean(keyword, number), takes_capital=True) for number, keyword in enumerate(keywords, start=1)
-    )
+    return tuple(_keyword(_clean(keyword, number)) for number, keyword in enumerate(keywords, start=1))
 
 
 def blanks(text: str) -> Request:
@@ -91,6 +110,24 @@ def blanks(text: str) -> Request:
             literals.append(Literal(_clean(stripped, index + 1), joins_left, joins_right))
     opens_start, opens_end = not parts[0].strip(), not parts[-1].strip()
     return Request(tuple(literals), opens_start, opens_end, fills_blanks=True)
+
+
+def _keyword(keyword: str) -> Literal:
+    first, *others = choices = choices_of(keyword)
+    return Literal(first, takes_capital=True, choices=choices if others else ())
+
+
+def _drawn(literal: Literal, share: float) -> Literal:
+    """The stretch with the form at a share of all draws.
+
+    >>> run = Literal("run", choices=("run", "runs", "ran"))
+    >>> [_drawn(run, share).text for share in (0.1, 0.4, 0.6, 0.9)]
+    ['run', 'run', 'runs', 'ran']
+    """
+    if len(literal.choices) < 2:
+        return literal
+    first, *others = literal.choices
+    return replace(literal, text=first if share < 0.5 else others[int((2 * share - 1) * len(others))], choices=())
 
 
 def _is_letter(character: str) -> bool:

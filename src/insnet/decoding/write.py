@@ -103,7 +103,6 @@ class Scribe:
 
     def stream(self, request: Request, seed: int, config: GenerationConfig) -> Iterator[tuple[TraceStep, Replay]]:
         """Each step of one text as it is made, with the text before it."""
-        [request] = self.rehearse([request], [seed], config, batch_size=config.length.rehearsals)
         prompt = self.prompt([request], [seed_of_request(request, seed)], config)
         [replay] = self._starts(prompt, [request])
         rounds = decode(self.family, prompt, self.decider(config))

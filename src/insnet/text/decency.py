@@ -17,6 +17,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from insnet.text.inflection import with_ending, with_s
+
 # One word per entry. "word" also stands for its plural, "word+" for what a verb becomes, too (-s, -ed, -ing, -er), and
 # "word." for itself alone.
 _SLURS = """
@@ -59,7 +61,6 @@ _VIOLENT = """
 
 _ALSO_NAMES = frozenset({"Qvpx"})  # spelt with a capital, these are no bad words
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_VOWELS = "aeiou"
 
 
 def indecent_words(text: str) -> list[str]:
@@ -106,24 +107,11 @@ def _inflected(entry: str) -> set[str]:
     word = entry.rstrip("+.")
     if entry.endswith("."):
         return {word}
-    forms = {word, _with_s(word)}
+    forms = {word, with_s(word)}
     if entry.endswith("+"):
-        stem = _before_ending(word)
-        forms |= {stem + ending for ending in ("ed", "er", "ers", "ing")}
+        doer = with_ending(word, "er")
+        forms |= {with_ending(word, "ed"), with_ending(word, "ing"), doer, with_s(doer)}
     return forms
-
-
-def _with_s(word: str) -> str:
-    if word.endswith(("s", "x", "z", "ch", "sh")):
-        return word + "es"
-    return word[:-1] + "ies" if word[-1] == "y" and word[-2] not in _VOWELS else word + "s"
-
-
-def _before_ending(verb: str) -> str:
-    """A verb as -ing and -ed need it: its final e dropped, or its last consonant doubled."""
-    if verb.endswith("e"):
-        return verb[:-1]
-    return verb + verb[-1] if re.fullmatch("[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb
 
 
 def _words(*lists: str) -> frozenset[str]:

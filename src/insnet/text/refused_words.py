@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from insnet.text.corpus import read_lines
+from insnet.text.inflection import choices_of
 
 ANY_LETTERS = "*"  # in a word of the list
 
@@ -47,10 +48,11 @@ class RefusedWords:
         return found.group() if found else None
 
     def check_required(self, phrases: Iterable[str]) -> None:
-        """A ValueError if a phrase that must be in a text is refused: no draw could ever do."""
+        """A ValueError if a phrase that must be in a text is refused in all its forms: no draw could ever do."""
         for phrase in phrases:
-            if (found := self.found_in(phrase)) is not None:
-                raise ValueError(f"{found!r} is both required and refused; drop one of the two")
+            found = [self.found_in(form) for form in choices_of(phrase)]
+            if None not in found:
+                raise ValueError(f"{found[0]!r} is both required and refused; drop one of the two")
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:

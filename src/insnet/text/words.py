@@ -59,6 +59,8 @@ class Literal:
     takes_capital: bool = False
     """Whether it begins with a capital at the start of a sentence, if it was given in lower case: keywords do, text
     around blanks does not. What takes a capital ends no sentence: "e.g." may be one."""
+    choices: tuple[str, ...] = ()
+    """What one is drawn from to be printed instead, if it is open which form of a word appears."""
 
 
 def normalise(text: str, *, lower_case: bool = False) -> str:

@@ -21,6 +21,7 @@ class Started:
     update: int
     updates: int
     parameters: int
+    """How many learn."""
     device: str
     processes: int
 

@@ -319,7 +319,7 @@ class _Trainer:
         load_checkpoint(newest, self.model, self.optimizers)
 
     def _report_start(self) -> None:
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        parameters = sum(parameter.numel() for parameter in self.model.parameters() if parameter.requires_grad)
         device, processes = str(self.accelerator.device), int(self.accelerator.num_processes)
         self.report(Started(self.progress.update, self.updates, parameters, device, processes))
 
