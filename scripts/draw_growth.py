@@ -1,6 +1,7 @@
 """Draws a sentence that grows, for the README: python -m scripts.draw_growth [FILE.svg].
 
-The small model writes it in parallel, and `insnet generate --mode parallel` prints the same sentence. Required words are blue, new ones green.
+The small model writes it in parallel; `insnet generate --mode parallel` prints the same sentence. Required words are
+blue, new ones green.
 """
 
 import sys
