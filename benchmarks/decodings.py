@@ -29,6 +29,7 @@ PAPER_DECODING: Mapping[str, Any] = {
     # The paper's own samples say "here here" and "the owner owner": nothing kept words from being repeated.
     "no_repeat_ngram": 0,
     "repetition_penalty": 1.0,
+    "decent": False,
 }
 """How the paper decodes one by one, and stops where the stop probability q exceeds 0.5 (see its section 4.1)."""
 UNIFORM: Mapping[str, Any] = {"parallel_mass": 1, "rounds": 7}

@@ -14,7 +14,7 @@ from insnet.benchmarks.timing import Timing, time_in_turns
 from insnet.cli import options
 from insnet.cli.benchmark import ResultOption, numbers
 from insnet.evaluation.judge import Judge
-from insnet.evaluation.task import Task, read_task
+from insnet.evaluation.task import UNFILTERED, Task, read_task
 from insnet.model import Model
 from insnet.shelf import load
 
@@ -93,7 +93,7 @@ def _timed(
     lists = list(itertools.islice(itertools.cycle(keywords), config.texts))
 
     def call(way: Decoding) -> Callable[[], object]:
-        options: dict[str, Any] = {"seed": seed, "batch_size": 1, **way.settings}
+        options: dict[str, Any] = {**UNFILTERED, "seed": seed, "batch_size": 1, **way.settings}
         return lambda: way.model.generate_batch(lists, **options)
 
     rivals = {PARALLEL: call(ways[""]), SEQUENTIAL: call(ways[SEQUENTIAL])}

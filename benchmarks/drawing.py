@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from insnet.evaluation.results import provenance
-from insnet.evaluation.task import Task, decoding_settings, model_name
+from insnet.evaluation.task import UNFILTERED, Task, decoding_settings, model_name
 from insnet.files import write_atomically
 from insnet.model import Model, Result
 
@@ -64,7 +64,8 @@ class Drawing:
         return [self._kept(self.keep, model, task, settings, seed, same) for seed in self.seeds]
 
     def _write(self, model: Model, task: Task, settings: Mapping[str, Any], seed: int) -> list[DrawnText]:
-        options: dict[str, Any] = {"batch_size": self.batch_size, "on_written": self.on_written, **settings}
+        common = {"batch_size": self.batch_size, "on_written": self.on_written}
+        options: dict[str, Any] = {**UNFILTERED, **common, **settings}
         return [DrawnText.of(result) for result in model.generate_batch(task.keywords, seed=seed, **options)]
 
     def _kept(

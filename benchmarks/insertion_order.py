@@ -23,7 +23,7 @@ from insnet.decoding.config import GenerationConfig
 from insnet.decoding.job import Job
 from insnet.decoding.request import Request, required_words
 from insnet.decoding.write import Written
-from insnet.evaluation.task import Task, read_task
+from insnet.evaluation.task import UNFILTERED, Task, read_task
 from insnet.model import Model
 from insnet.shelf import load
 from insnet.text.corpus import find_split, read_lines
@@ -78,7 +78,7 @@ def measure(
 
     `order` is one of those that the model has learned; left empty, its first.
     """
-    job = model.job(seed=seed, batch_size=batch_size, on_written=on_written, order=order)
+    job = model.job(seed=seed, batch_size=batch_size, on_written=on_written, order=order, **UNFILTERED)
     headline: dict[str, float] = {}
     detail: dict[str, Any] = {}
     for prefix, config in (("", job.config), ("untruncated_", job.config.untruncated())):

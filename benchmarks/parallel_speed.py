@@ -19,7 +19,7 @@ from benchmarks.spectrum import described
 from insnet.benchmarks.timing import time_in_turns
 from insnet.cli import options, terminal
 from insnet.cli.benchmark import ResultOption, numbers
-from insnet.evaluation.task import Task, model_name, read_task
+from insnet.evaluation.task import UNFILTERED, Task, model_name, read_task
 from insnet.model import Model, Result
 from insnet.shelf import load
 
@@ -73,7 +73,7 @@ def measure(
     `settings` are for both modes. Rounds and quality are those of the whole task, latencies of its first texts;
     `others` are figures to be put beside them.
     """
-    modes = {mode: {**settings, "mode": mode} for mode in MODES}
+    modes = {mode: {**UNFILTERED, **settings, "mode": mode} for mode in MODES}
     configs = {mode: model.job(**options).config.flat() for mode, options in modes.items()}
     name = model_name(model)
     names = {size: config.latency_name(size) for size in config.batch_sizes}

@@ -22,7 +22,7 @@ from benchmarks.paper import spectrum_points
 from benchmarks.pictures import panels
 from insnet.cli import options, terminal
 from insnet.cli.benchmark import ResultOption, numbers
-from insnet.evaluation.task import Task, model_name, read_task, score_results
+from insnet.evaluation.task import Task, decoding_settings, model_name, read_task, score_results
 from insnet.model import Model
 from insnet.shelf import load
 
@@ -102,7 +102,7 @@ def measure(
     if len(set(names)) < len(names):
         raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is asked for twice; give it once")
     models = {name: load(name) for name in dict.fromkeys(point.model for point in points)}
-    configs = [models[point.model].job(**point.settings).config.flat() for point in points]  # refused before all else
+    configs = [decoding_settings(models[point.model], **point.settings) for point in points]  # refused before all else
     rows: list[Row] = []
     texts: dict[str, list[str]] = {}
     for point, config in zip(points, configs, strict=True):

@@ -16,7 +16,7 @@ from benchmarks import command
 from insnet.cli import options, terminal
 from insnet.cli.benchmark import ResultOption, tolerances
 from insnet.evaluation.lengths import length_ratio
-from insnet.evaluation.task import Task, evaluate_task, read_task
+from insnet.evaluation.task import Task, decoding_settings, evaluate_task, read_task
 from insnet.model import Model
 from insnet.shelf import load
 
@@ -46,7 +46,7 @@ def measure(
         rows.append({"rule": name, **settings, **scores})
         headline |= {f"{score}_{name}": scores[score] for score in ("bleu4", "length_ratio")}
     folder = model.folder.resolve().name if model.folder else type(model.family).__name__
-    return headline, {"settings": {"model": folder, **model.generation.flat()}, "rules": rows}
+    return headline, {"settings": {"model": folder, **decoding_settings(model)}, "rules": rows}
 
 
 def rules(model: Model, quantiles: Sequence[float]) -> dict[str, dict[str, Any]]:

@@ -130,8 +130,8 @@ class Model:
         Options: `seed`; `length=(least, most)` in words; `banned` words; `any_order=True` to let the keywords come in
         whatever order reads best; `accept`, a function that says of a finished text whether it will do: what it refuses
         is drawn anew, `attempts` times in all, and never returned; `mode="parallel"` to insert several words per step;
-        `batch_size`; `on_written`, called with the number of texts done; and every setting of insnet.decoding.config
-        by its name.
+        `batch_size`; `on_written`, called with the number of texts done; `decent=False` to let slurs and sexual words
+        in that were not given; and every other setting of insnet.decoding.config by its name.
         """
         job = self.job(**options)
         return self._answer([Request(required_words(keywords)) for keywords in keyword_lists], [job.seed], job)
@@ -140,7 +140,8 @@ class Model:
         """One trace entry per step, as the text grows.
 
         Options are those of `generate_batch`, but for what chooses among finished texts: `any_order`, `accept`,
-        `candidates`, `revise`. Where the model itself would choose or revise, it shows its first draft.
+        `candidates`, `revise`. Where the model itself would choose or revise, it shows its first draft. A slur or a
+        sexual word that was not given stands in no entry, not even as the beginning of another word.
         """
         job = self.job(**{"candidates": 1, "revise": 0, **options})
         for name in job.choices():

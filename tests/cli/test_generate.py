@@ -268,6 +268,19 @@ def test_every_setting_is_an_option_of_every_writing_command():
         assert all(options[setting].help for setting in DECODING_OPTIONS)
 
 
+def test_a_bad_word_is_kept_out_of_every_command_unless_the_flag_lets_it_in(insnet, monkeypatch):
+    """A word that the model likes stands for one."""
+    for arguments in (["generate", "ship"], ["infill", "The ship ___."]):
+        run = [*arguments, "-n", 4, "--seed", 1, "--temperature", 5]
+        free = insnet(*run, "--no-decent").out
+        added = [word for word in re.findall(r"[a-z]+", free) if word not in " ".join(arguments)]
+        monkeypatch.setattr("insnet.text.decency.INDECENT_WORDS", frozenset(added[:2]))
+        for options, is_free in (([], False), (["--decent"], False), (["--no-decent"], True)):
+            ended = insnet(*run, *options)
+            assert (ended.code, ended.out == free) == (0, is_free)
+            assert is_free or not set(added[:2]) & set(re.findall(r"[a-z]+", ended.out.lower()))
+
+
 def test_every_rule_can_be_asked_for_and_no_other(insnet):
     for option, rules in (("--stopping", STOPPING_RULES), ("--candidate-choice", CANDIDATE_CHOICES)):
         for rule in rules:

@@ -35,6 +35,7 @@ WRONG = [
     ({"min_words": -1}, "min_words is -1; expected 0 or more"),
     ({"mode": "both"}, "mode is 'both'; expected one of sequential, parallel"),
     ({"mode": 3}, "mode is 3; expected a word"),
+    ({"decent": 1}, "decent is 1; expected True or False"),
     ({"parallel_mass": 0}, "parallel_mass is 0; expected a share"),
     ({"rounds": -1}, "rounds is -1; expected 0 or more"),
     ({"candidates": 0}, "candidates is 0; expected 1 or more"),
@@ -62,4 +63,4 @@ def test_parallel_mode_may_have_a_quantile_of_its_own():
 def test_untruncated_is_the_model_itself_one_by_one_within_the_same_bounds():
     config = GenerationConfig.of(mode="parallel", rounds=3, top_p=0.5, repetition_penalty=2.0, max_words=9, revise=4)
     expected = {"top_k": 0, "slot_mass": 1.0, "stopping": "sampled", "no_repeat_ngram": 0, "max_words": 9}
-    assert config.untruncated() == GenerationConfig.of(expected)
+    assert config.untruncated() == GenerationConfig.of(expected, decent=False)

@@ -52,6 +52,8 @@ def evaluate(
 ) -> None:
     """Write a text for every keyword list of a data split and score it against the original.
 
+    Texts are scored as the model writes them: slurs and sexual words are kept out only with --decent.
+
     insnet evaluate tour --data data/tour --split test
     """
     settings = {**as_settings({"mode": mode, "length": options.parse_length(length)}), **decoding}

@@ -29,6 +29,8 @@ class Bounds:
     """Never write a run of so many tokens twice, nor a token beside its equal; 0 allows both."""
     repetition_penalty: float = 1.0
     """Divide the probability of a token by this for each time it is in the text; 1 leaves it alone."""
+    decent: bool = True
+    """Insert no slurs, sexual or coarse words; those that are given stay."""
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -210,7 +212,7 @@ class GenerationConfig:
     def untruncated(self) -> "GenerationConfig":
         """The model's own distribution: one insertion per step, nothing cut, nothing sharpened, the stop drawn."""
         return GenerationConfig(
-            bounds=dataclasses.replace(self.bounds, no_repeat_ngram=0, repetition_penalty=1.0),
+            bounds=dataclasses.replace(self.bounds, no_repeat_ngram=0, repetition_penalty=1.0, decent=False),
             sampling=Sampling(top_k=0),
             length=dataclasses.replace(self.length, stopping="sampled"),
             rounds=dataclasses.replace(self.rounds, mode="sequential", slot_mass=1.0, rounds=0),
@@ -224,12 +226,16 @@ TABLE_OF_SETTING: dict[str, str] = {
 }
 
 
+_EXPECTED = {int: "a whole number", float: "a number", str: "a word", bool: "True or False"}
+
+
 def _check_kinds(table: Any) -> None:
     """Every field's value is of its default's type; a whole number will do for a number."""
     for each in dataclasses.fields(table):
         value, kind = getattr(table, each.name), type(each.default)
-        is_right = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
-        _check(each.name, value, is_right, {int: "a whole number", float: "a number", str: "a word"}[kind])
+        wanted = (int, float) if kind is float else kind
+        is_right = isinstance(value, wanted) and isinstance(value, bool) == (kind is bool)
+        _check(each.name, value, is_right, _EXPECTED[kind])
 
 
 def _at_least(table: Any, smallest: int, *names: str) -> None:

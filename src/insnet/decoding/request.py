@@ -8,6 +8,7 @@ import torch
 
 from insnet.decoding.config import Bounds
 from insnet.randomness import Purpose, uniform
+from insnet.text.decency import is_decent
 from insnet.text.inflection import choices_of
 from insnet.text.words import Literal, contains_in_order, whole_word_pattern
 
@@ -68,6 +69,10 @@ class Request:
     def has_length_of(self, text: str) -> bool:
         """Whether the text has as many words as were asked for."""
         return self.bounds.min_words <= len(text.split()) <= self.bounds.max_words
+
+    def is_decent(self, text: str) -> bool:
+        """Whether the text holds no indecent word but required ones, or may hold others."""
+        return not self.bounds.decent or is_decent(text, self.phrases())
 
     def printed_words(self) -> int:
         """Words that the required text prints once its blanks hold a word each."""

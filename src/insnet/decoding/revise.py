@@ -60,7 +60,10 @@ def _one_round(
     better = {
         row: text
         for row, text, before, after in zip(rows, new, scores[: len(old)], scores[len(old) :], strict=True)
-        if after > before and job.accepts(text) and text.finished >= texts[row].finished
+        if after > before
+        and job.accepts(text)
+        and text.request.is_decent(text.text)
+        and text.finished >= texts[row].finished
     }
     return [better.get(row, text) for row, text in enumerate(texts)]
 

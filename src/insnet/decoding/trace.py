@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from insnet.decoding.loop import Step
-from insnet.insertion.canvas import INSERTED
+from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.text.marks import unpaired_marks
 from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import Literal
@@ -32,6 +32,15 @@ class Replay:
 
     required: tuple[Literal, ...]
     tokens: list[tuple[int, int]]
+
+    @classmethod
+    def of_rows(cls, canvas: Canvas, required: Sequence[tuple[Literal, ...]]) -> "list[Replay]":
+        """The texts on a canvas, each made of its own required stretches and of what was inserted. Asks the device."""
+        rows = zip(required, canvas.tokens.tolist(), canvas.origin.tolist(), canvas.length.tolist(), strict=True)
+        return [
+            cls(own, list(zip(tokens[1 : length - 1], origins[1 : length - 1], strict=True)))
+            for own, tokens, origins, length in rows
+        ]
 
     def apply(self, step: TraceStep) -> None:
         """Carries out one step."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from insnet.decoding.abstain import Abstaining
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.decide import Decider
@@ -71,13 +72,39 @@ class Scribe:
         batch_size: int = 64,
         on_written: Callable[[int], None] | None = None,
     ) -> list[Written]:
-        """One text for each request; long requests share batches with long ones, which saves padding."""
-        written: dict[int, Written] = {}
+        """One text for each request; long requests share batches with long ones, which saves padding.
+
+        Few texts hold an indecent word, so none is watched as it grows: those that do are written once more, the same
+        but from that word on."""
         requests = self.rehearse(requests, seeds, config, batch_size=batch_size)
+        decider = self.decider(config)
+        texts = self._write(requests, seeds, config, lambda _: decider, batch_size, on_written)
+        spoilt = [row for row, text in enumerate(texts) if not text.request.is_decent(text.text)]
+        again = self._write(
+            [requests[row] for row in spoilt],
+            [seeds[row] for row in spoilt],
+            config,
+            lambda own: Abstaining(decider, own, self.tokenizer),
+            batch_size,
+        )
+        decent = dict(zip(spoilt, again, strict=True))
+        return [decent.get(row, text) for row, text in enumerate(texts)]
+
+    def _write(
+        self,
+        requests: Sequence[Request],
+        seeds: Sequence[int],
+        config: GenerationConfig,
+        decide_for: Callable[[Sequence[Request]], Decide],
+        batch_size: int,
+        on_written: Callable[[int], None] | None = None,
+    ) -> list[Written]:
+        """One text for each request, by what decides for those of a batch."""
+        written: dict[int, Written] = {}
         for rows in _batches([_size(request) for request in requests], batch_size):
             own = [requests[row] for row in rows]
             prompt = self.prompt(own, [seed_of_request(requests[row], seeds[row]) for row in rows], config)
-            written.update(zip(rows, self.carry_out(prompt, own, self.decider(config)), strict=True))
+            written.update(zip(rows, self.carry_out(prompt, own, decide_for(own)), strict=True))
             if on_written:
                 on_written(len(rows))
         return [written[index] for index in range(len(requests))]
@@ -102,10 +129,10 @@ class Scribe:
         return known
 
     def stream(self, request: Request, seed: int, config: GenerationConfig) -> Iterator[tuple[TraceStep, Replay]]:
-        """Each step of one text as it is made, with the text before it."""
+        """Each step of one text as it is made, with the text before it, which holds no indecent word at any time."""
         prompt = self.prompt([request], [seed_of_request(request, seed)], config)
         [replay] = self._starts(prompt, [request])
-        rounds = decode(self.family, prompt, self.decider(config))
+        rounds = decode(self.family, prompt, Abstaining(self.decider(config), [request], self.tokenizer))
         made = (step for round_ in rounds for step in steps_of(round_) if step is not None)
         for newest in without_closings(made):
             for own in self._tidied(request, replay, [newest]):
@@ -152,7 +179,7 @@ class Scribe:
             return [*steps]
         before, after = (replay.text(self.tokenizer) for replay in (end, end.after([tidying])))
         bans = [whole_word_pattern(phrase, ignore_case=True) for phrase in request.banned]
-        if any(ban.search(after) and not ban.search(before) for ban in bans):
+        if any(ban.search(after) and not ban.search(before) for ban in bans) or not request.is_decent(after):
             return [*steps]
         return [*others, tidying, last]
 
@@ -160,12 +187,7 @@ class Scribe:
         """The texts before the first step: what was given, or nothing if the family plans instead of keeping."""
         if not self.family.traits.keeps_given:
             return [Replay(required=(), tokens=[]) for _ in requests]
-        canvas = prompt.canvas
-        rows = zip(requests, canvas.tokens.tolist(), canvas.origin.tolist(), canvas.length.tolist(), strict=True)
-        return [
-            Replay(request.required, list(zip(tokens[1 : length - 1], origins[1 : length - 1], strict=True)))
-            for request, tokens, origins, length in rows
-        ]
+        return Replay.of_rows(prompt.canvas, [request.required for request in requests])
 
     def _refuse_too_long(self, request: Request) -> None:
         """A model that is told how many insertions to make has learned only so many."""

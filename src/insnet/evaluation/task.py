@@ -1,6 +1,6 @@
 """A model judged on one split of one data folder: keywords in, texts out, scored against the originals."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +10,10 @@ from insnet.evaluation.report import Report, score_texts
 from insnet.model import Model
 from insnet.text.corpus import find_split, read_keyword_lists, read_lines
 from insnet.text.keywords import draw_keyword_lists
+
+UNFILTERED: Mapping[str, Any] = {"decent": False}
+"""How texts to be scored are drawn, unless something else is asked for: the originals and published figures that they
+are compared with went through no filter."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ def evaluate_task(
 
     To compare settings, read the task and load the judge once: references that it knows cost it nothing.
     """
-    results = model.generate_batch(task.keywords, seed=seed, batch_size=batch_size, **options)
+    results = model.generate_batch(task.keywords, seed=seed, batch_size=batch_size, **{**UNFILTERED, **options})
     report = score_results(model, task, results, seed=seed, judge=judge, parse=parse)
     return report, [result.text for result in results]
 
@@ -86,8 +90,8 @@ def model_name(model: Model) -> str:
 
 
 def decoding_settings(model: Model, **options: Any) -> dict[str, Any]:
-    """Everything a model decodes by when called with these options, its own settings included."""
-    return {**options, **model.job(**options).config.flat()}
+    """Everything a model decodes by when it is scored with these options, its own settings included."""
+    return {**options, **model.job(**{**UNFILTERED, **options}).config.flat()}
 
 
 def read_task(data: str | Path, split: str, *, limit: int | None = None, keywords_per_line: int = 7) -> Task:

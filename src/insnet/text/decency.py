@@ -87,7 +87,7 @@ def unfit_words(text: str) -> list[str]:
 
 def _found(text: str, words: frozenset[str]) -> Iterator[str]:
     for match in _WORD.finditer(text):
-        word = re.sub(r"['’]s$", "", match.group())
+        word = match.group().removesuffix("'s").removesuffix("’s")
         yield from (part for part in _readings(word) if part.lower() in words and part not in _NAMES)
 
 
