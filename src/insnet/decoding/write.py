@@ -137,8 +137,10 @@ class Scribe:
 
     def _finish(self, request: Request, start: Replay, steps: Sequence[TraceStep]) -> Written:
         """The text that some steps make of a start, checked to hold everything required."""
-        steps = self._tidied(request, start.after(steps), steps)
         replay = start.after(steps)
+        tidied = self._tidied(request, replay, steps)
+        if len(tidied) > len(steps):
+            steps, replay = tidied, start.after(tidied)
         text = replay.text(self.tokenizer)
         if self.family.traits.keeps_given and not request.is_kept_in(text):
             raise RuntimeError(f"a required word was lost; please report this: {request.phrases()!r} gave {text!r}")
