@@ -67,7 +67,7 @@ def main() -> None:
     gather = commands.add_parser("gather", help="filter what was written")
     gather.add_argument("parts", type=Path)
     gather.add_argument("--output", type=Path, required=True)
-    gather.add_argument("--valid", type=int, default=2000, help="lines of valid.txt")
+    gather.add_argument("--valid", type=int, default=2000, help="lines of valid.txt, a tenth at most")
     gather.add_argument("--unlikely", type=int, default=10, help="percent of the texts, the least likely, to drop")
     gather.add_argument("--alike", type=float, default=0.002, help="share of the texts that may begin alike")
     gather.set_defaults(run=gather_parts)
@@ -175,7 +175,8 @@ def gather_parts(options: argparse.Namespace) -> None:
         before, samples = len(samples), keep(samples)
         print(f"dropped by {name}: {before - len(samples):,}")
     random.Random(0).shuffle(samples)
-    for split, own in (("valid", samples[: options.valid]), ("train", samples[options.valid :])):
+    held_out = min(options.valid, len(samples) // 10)
+    for split, own in (("valid", samples[:held_out]), ("train", samples[held_out:])):
         write_lines(options.output / f"{split}.txt", [sample.text for sample in own])
         write_lines(options.output / f"{split}.keywords.txt", [line_of_keywords(sample.keywords) for sample in own])
 
