@@ -90,7 +90,7 @@ write() { # what is written already is not written again: give the same command 
         [ $status -eq 0 ] || [ $status -eq $timed_out ] || fail "a process that writes texts ended with $status"
     done
     "$python" -m scripts.make_distilled gather runs/distilled --output data/distilled | tee "$out/gathered.txt"
-    tar c data/distilled/{train,valid}*.txt | xz -2 -T0 | split -b $part_bytes -d - "$out/distilled.tar.xz."
+    tar c data/distilled/{train,valid}*.txt | xz -6 -T0 | split -b $part_bytes -d - "$out/distilled.tar.xz."
     TOKENIZERS_PARALLELISM=true "$python" -m insnet prepare recipes/small.toml
 }
 

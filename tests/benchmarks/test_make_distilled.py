@@ -1,13 +1,16 @@
 """The small model's text: what lists are drawn, what is written for them, and what of it is kept."""
 
 import random
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from small_models import small_model
 
+from insnet.families.adapters import adapt, adapter_of, save_adapter
 from insnet.families.storage import save_model, write_generation
 from insnet.model import load_folder
 from insnet.text.content_words import ContentWords
@@ -128,6 +131,24 @@ def test_a_list_that_cannot_be_written_for_costs_no_other_its_text(folder: Path,
     samples = make_distilled.written(model, [["baker"], ["x" * 5000], ["bread"]], batch_size=2)
     assert [sample.keywords for sample in samples] == [("baker",), ("bread",)]
     assert "left out: the required words take" in capsys.readouterr().out
+
+
+def test_an_adapter_beside_its_base_writes_what_the_merged_model_writes(folder: Path) -> None:
+    family = load_folder(folder / "model", "cpu").family
+    adapt(family, 2)
+    with torch.no_grad():
+        for number, learned in enumerate(adapter_of(family).values()):
+            learned += torch.randn(learned.shape, generator=torch.Generator().manual_seed(number)) / 4
+    save_adapter(folder / "adapter", family, {"path": "model"}, eight_bits=False)
+    shutil.copytree(folder / "model", folder / "merged")
+    save_model(folder / "merged", family)
+    shutil.copyfile(folder / "model/generation_config.json", folder / "adapter/generation_config.json")
+    lists = read_keyword_lists(folder / "lists.txt")
+    models = [(folder / "model", None), (folder / "merged", None), (folder / "adapter", folder / "model")]
+    base, merged, adapted = (make_distilled.written(make_distilled.writer(*each, "cpu"), lists, 64) for each in models)
+    assert [sample.text for sample in adapted] == [sample.text for sample in merged]
+    assert [sample.score for sample in adapted] == pytest.approx([sample.score for sample in merged], abs=0.002)
+    assert all(abs(ours.score - theirs.score) > 0.01 for ours, theirs in zip(adapted, base, strict=True))
 
 
 # ---- what is kept ----
