@@ -12,7 +12,7 @@ from insnet.text.decency import unfit_words
 
 SHORTEST, LONGEST = 5, 24  # words
 OPENING = 3  # words that texts may not share too often
-_SENTENCE = re.compile(r"""["“‘'(]?[A-Z0-9].*[.!?]["”’')]?""")
+_SENTENCE = re.compile(r"""["“‘'(]?[A-Z0-9](?:[^.!?]|\.(?=\d))*[.!?]["”’')]?""")
 Keep = Callable[[Sequence["Sample"]], list["Sample"]]
 
 
@@ -44,7 +44,7 @@ def is_finished(sample: Sample) -> bool:
 
 
 def is_sentence(sample: Sample) -> bool:
-    """Whether it begins with a capital or a number and ends with a stop."""
+    """Whether it begins with a capital or a number and ends with a stop, its only one."""
     return _SENTENCE.fullmatch(sample.text) is not None
 
 

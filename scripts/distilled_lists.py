@@ -50,11 +50,14 @@ class Drawing:
             for policy in (self.policy, replace(self.policy, phrases=0.0))
         ]
         chosen = choices[1] & (weights > 0)
-        for own, given, alone in zip(parts, choices[0].tolist(), chosen.tolist(), strict=True):
-            yield self._keywords(own, given, alone)
+        for own, given, alone, worth in zip(parts, choices[0].tolist(), chosen.tolist(), importance, strict=True):
+            yield self._keywords(own, given, alone, worth)
 
-    def _keywords(self, parts: Sequence[str], given: Sequence[bool], chosen: Sequence[bool]) -> list[str]:
-        """The chosen parts, each with those that it brings along: given, but not chosen, they stand right before it."""
+    def _keywords(
+        self, parts: Sequence[str], given: Sequence[bool], chosen: Sequence[bool], importance: Sequence[int]
+    ) -> list[str]:
+        """The chosen parts, each with those that it brings along: given, but not chosen, they stand right before it. No
+        phrase begins with a function word, as in "and the dog"."""
         keywords: list[str] = []
         brought: list[str] = []
         for place, part in enumerate(parts):
@@ -62,7 +65,7 @@ class Drawing:
             if chosen[place]:
                 keywords.append(join([*brought, word]))
             is_brought = given[place] and not chosen[place] and any(map(str.isalnum, part))
-            brought = [*brought, word] if is_brought else []
+            brought = [*brought, word] if is_brought and (brought or importance[place]) else []
         return keywords
 
 

@@ -37,14 +37,14 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
 # ---- lists ----
 
 
-def test_a_list_stands_in_its_sentence_and_ends_each_keyword_with_a_content_word() -> None:
+def test_a_list_stands_in_its_sentence_and_each_keyword_begins_and_ends_with_a_content_word() -> None:
     content, drawing = ContentWords.learn(LINES), Drawing.of(LINES, replace(POLICY, phrases=1.0))
     lists = list(drawing.lists(LINES))
     assert len(lists) == len(LINES) and any(" " in keyword for keywords in lists for keyword in keywords)
     for line, keywords in zip(LINES, lists, strict=True):
         assert 1 <= len(keywords) <= 5 and contains_in_order(line, keywords, ignore_case=True)
         worth = dict(zip(map(str.lower, split(line)), content.of_line(line), strict=True))
-        assert all(worth[keyword.lower().split()[-1]] > 0 for keyword in keywords)
+        assert all(worth[keyword.lower().split()[end]] > 0 for keyword in keywords for end in (0, -1))
 
 
 def test_sizes_are_those_of_the_policy_where_a_sentence_has_words_enough() -> None:
@@ -160,6 +160,7 @@ def test_an_adapter_beside_its_base_writes_what_the_merged_model_writes(folder: 
         ("finished", GOOD._replace(finished=False)),
         ("sentence", GOOD._replace(text="the old baker sold warm bread.")),
         ("sentence", GOOD._replace(text="The old baker sold warm bread")),
+        ("sentence", GOOD._replace(text="The old baker sold warm bread. Money is all.")),
         ("length", GOOD._replace(text="The baker sold bread.")),
         ("length", GOOD._replace(text="Bread " * 24 + "again.")),
         ("fit", GOOD._replace(text="The old baker strangled the man with bread.")),
