@@ -31,7 +31,7 @@ pack() {
         if [[ $what == runs/* ]]; then
             parcel "$(basename "$what").model" --exclude checkpoints --exclude tensorboard --exclude small "$what"
         else
-            parcel "$what" $(find "data/$what" -maxdepth 1 -name prepared -o -maxdepth 1 -name 'valid*.txt' -o -maxdepth 1 -name lists.txt)
+            parcel "$what" $(find "data/$what" -maxdepth 1 \( -name prepared -o -name 'valid*.txt' -o -name lists.txt \))
             if compgen -G "data/$what/test*.txt" >/dev/null; then parcel "$what.test" "data/$what"/test*.txt; fi
         fi
     done
