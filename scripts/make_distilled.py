@@ -40,7 +40,7 @@ from insnet.training.recipe import load_recipe
 from scripts.distilled_filters import Sample, different, likely, passing, varied
 from scripts.distilled_lists import Drawing, different_lists
 
-MOST_TOKENS = 40  # insertions; of what is not finished then, nothing is learned
+MOST_TOKENS = 32  # insertions; of what is not finished then, nothing is learned
 SETTINGS_FILE = "settings.json"
 _PARTS_WORTH_A_POOL = 8
 

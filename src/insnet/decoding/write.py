@@ -20,7 +20,8 @@ from insnet.randomness import Purpose, mix
 from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import whole_word_pattern
 
-_MOST_CHARACTERS = 1 << 16  # of required text in a batch: attention over it takes the square of a row's share
+_MOST_CHARACTERS = 1 << 16  # of required text in a batch: attention over it takes the square of a row's share,
+_FEW_CHARACTERS = 64  # of which so many are nothing to worry about, however many rows were asked for
 
 
 @dataclass(frozen=True)
@@ -200,10 +201,15 @@ def _size(request: Request) -> int:
 
 
 def _batches(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
-    """All indices in batches of like size; fewer to a batch where requests are so long that memory would run out."""
+    """All indices in batches of like size; fewer to a batch where requests are so long that memory would run out.
+
+    >>> [len(batch) for batch in _batches([2048] * 64, 64)], [len(batch) for batch in _batches([64] * 2048, 2048)]
+    ([32, 32], [2048])
+    """
     batch: list[int] = []
+    most_characters = max(_MOST_CHARACTERS, most * _FEW_CHARACTERS)
     for index in sorted(range(len(sizes)), key=sizes.__getitem__):
-        if batch and (len(batch) == most or (len(batch) + 1) * sizes[index] > _MOST_CHARACTERS):
+        if batch and (len(batch) == most or (len(batch) + 1) * sizes[index] > most_characters):
             yield batch
             batch = []
         batch.append(index)
