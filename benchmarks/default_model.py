@@ -173,7 +173,8 @@ def main(
         results = writer.generate_batch(wanted, seed=seed, on_written=bar.advance)
     figures |= form_of(results, wanted) | kept(writer, hostile)
     if small is not None:
-        figures["small_rounds_per_word"] = rounds_per_word(load(small, device="cpu"), wanted, seed)
+        parallel = load(small, device="cpu").generate_batch(wanted, seed=seed, mode="parallel")
+        figures["small_rounds_per_word"] = rounds_per_word(parallel)
     if reading is not None:
         figures |= read_json_object(reading)["headline"]
     texts = [result.text for result in results]
@@ -181,9 +182,8 @@ def main(
     report(data, seed, output, figures, detail, outputs=texts, command=command.command_line())
 
 
-def rounds_per_word(model: Model, lists: Sequence[Sequence[str]], seed: int) -> float:
-    """How many parallel rounds a word takes."""
-    results = model.generate_batch(lists, seed=seed, mode="parallel")
+def rounds_per_word(results: Sequence[Result]) -> float:
+    """How many rounds a word takes."""
     return sum(result.steps for result in results) / sum(len(result.text.split()) for result in results)
 
 

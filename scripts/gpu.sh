@@ -7,6 +7,8 @@
 #   scripts/gpu.sh run OUT MINUTES JOB...   there: trains the jobs one after the other, MINUTES each, evaluates each, and
 #                                           leaves in OUT what must come back; a JOB is one word to the shell,
 #                                           "[NAME=]RECIPE[@MODEL][:MINUTES] [TABLE.KEY=VALUE...]"
+#   scripts/gpu.sh write OUT MINUTES MODEL [OPTION...]  there: texts by MODEL for data/distilled/lists.txt, filtered and
+#                                           prepared for recipes/small.toml; OPTIONs are those of make_distilled write
 #   scripts/gpu.sh bring OUT NAME...        there: the weights of these runs into OUT
 #   scripts/gpu.sh collect OUT NAME FOLDER  here again: what came back of run NAME, as a model folder if its weights did
 set -euo pipefail
@@ -18,6 +20,7 @@ part_bytes=$((16 * 1024 * 1024)) # at most this many bytes, and together
 most_bytes=$((64 * 1024 * 1024)) # no more than these
 wheel_bytes=$((50 * 1024 * 1024)) # of a wheel travel at a time
 bits=${BITS:-8}                 # of a weight on its way back: 8, or 16 for bfloat16
+writers=${WRITERS:-3}           # processes that write texts: while one computes, another reads what it has written
 weights=${WEIGHTS:-all}         # which runs' weights come back: all, none, or their names
 evaluate=${EVALUATE:---limit 1000 --batch-size 256} # options of `insnet evaluate`, or none
 
@@ -28,7 +31,7 @@ pack() {
         if [[ $what == runs/* ]]; then
             parcel "$(basename "$what").model" --exclude checkpoints --exclude tensorboard --exclude small "$what"
         else
-            parcel "$what" "data/$what/prepared" $(find "data/$what" -maxdepth 1 -name 'valid*.txt')
+            parcel "$what" $(find "data/$what" -maxdepth 1 \( -name prepared -o -name 'valid*.txt' -o -name lists.txt \))
             if compgen -G "data/$what/test*.txt" >/dev/null; then parcel "$what.test" "data/$what"/test*.txt; fi
         fi
     done
@@ -72,6 +75,25 @@ unpack() { # each parcel once, and again if it has changed
     exec {lock}>&-
 }
 
+write() { # what is written already is not written again: give the same command to go on
+    local out=$1 minutes=$2 number process processes=() status
+    shift 2
+    mkdir -p "$out"
+    unpack
+    for number in $(seq "$writers"); do
+        timeout "${minutes}m" "$python" -m scripts.make_distilled write "$1" data/distilled/lists.txt --output runs/distilled \
+            --part "$number/$writers" "${@:2}" &
+        processes+=($!)
+    done
+    for process in "${processes[@]}"; do
+        status=0 && wait "$process" || status=$?
+        [ $status -eq 0 ] || [ $status -eq $timed_out ] || fail "a process that writes texts ended with $status"
+    done
+    "$python" -m scripts.make_distilled gather runs/distilled --output data/distilled | tee "$out/gathered.txt"
+    tar c data/distilled/{train,valid}*.txt | xz -6 -T0 | split -b $part_bytes -d - "$out/distilled.tar.xz."
+    TOKENIZERS_PARALLELISM=true "$python" -m insnet prepare recipes/small.toml
+}
+
 run() {
     local out=$1 minutes=$2 job status failed=
     shift 2
@@ -93,6 +115,7 @@ run() {
         fail "$out holds more than comes back ($most_files files, $((most_bytes >> 20)) MiB): bring the weights in several commands"
 }
 
+timed_out=124   # what a command leaves with whose time was up
 interrupted=130 # what `insnet train` leaves with when it was asked to stop
 form='"[NAME=]RECIPE[@MODEL][:MINUTES] [TABLE.KEY=VALUE...]"'
 pattern='^(([A-Za-z0-9_-]+)=)?([^@:=]+\.toml)(@([^:]+))?(:([0-9.]+))?$'
@@ -163,7 +186,7 @@ fail() {
 }
 
 case "${1:-}" in
-    pack | base | run | bring | collect) "$@" ;;
+    pack | base | write | run | bring | collect) "$@" ;;
     split) split_wheel "$2" ;;
-    *) sed -n '2,11s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+    *) sed -n '2,13s/^# //p' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
 esac

@@ -7,9 +7,11 @@ import pytest
 from small_judge import save_small_judge
 from small_models import small_family, tokenizer_of
 
+from insnet.decoding.config import MODES
 from insnet.evaluation.files import write_compressed
 from insnet.evaluation.task import read_task
 from insnet.families.storage import save_model
+from insnet.shelf import load
 from insnet.text.corpus import read_lines
 from insnet.tour import write_corpus
 
@@ -256,3 +258,23 @@ def test_parallel_speed_is_measured_on_a_data_folder(benchmark, model_folder, tm
     assert printed["headline"]["latency_ratio_batch2"] == stored["headline"]["latency_ratio_batch2"]
     assert printed["taken_from"]["latency_ratio_batch2"]["date"] == stored["date"]
     assert "latency_ratio_batch1_here" in printed["headline"]
+
+
+def test_fresh_lists_are_written_in_both_modes(benchmark, model_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.default_model.complete_parses", lambda texts: len(texts) / 8)  # the parser's part
+    (tmp_path / "lists.txt").write_text("baker bread\n\nsea\n")
+    ended = benchmark("fresh_lists", model_folder, "--lists", tmp_path / "lists.txt", "--output", tmp_path / "f.json")
+    [printed], stored = ended.json_lines(), json.loads((tmp_path / "f.json").read_text())
+    assert (ended.code, printed["headline"], stored["data"]) == (0, stored["headline"], "lists.txt, 2 keyword lists")
+    own = {
+        mode: {k.removeprefix(f"{mode}_"): v for k, v in stored["headline"].items() if k.startswith(mode)}
+        for mode in MODES
+    }
+    texts = lines_of(tmp_path / "f.outputs.txt.xz")
+    model = load(model_folder, device="cpu")
+    for mode, written in zip(MODES, (texts[:2], texts[2:]), strict=True):
+        results = model.generate_batch([["baker", "bread"], ["sea"]], seed=0, mode=mode)
+        assert written == [result.text for result in results]
+        steps, words = sum(result.steps for result in results), sum(len(text.split()) for text in written)
+        assert own[mode]["rounds_per_word"] == pytest.approx(steps / words)
+        assert (own[mode]["kept_in_order"], own[mode]["parses"]) == (1.0, 0.25)

@@ -104,6 +104,28 @@ def test_a_finished_job_is_left_alone_and_a_packed_model_can_be_started_from(mac
 
 
 @pytest.mark.slow
+def test_what_a_model_writes_there_another_learns_there_and_both_come_back(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    write_corpus(tmp_path / "data/everyday", train=300, valid=1, test=1)
+    draw = ["lists", "data/everyday/train.txt", "--output", "data/distilled/lists.txt", "--count", "80"]
+    machine(sys.executable, "-m", "scripts.make_distilled", *draw)
+    machine.gpu("pack", "distilled")
+    shutil.rmtree(tmp_path / "data")
+    machine.gpu("write", "out", "5", "tour", "--lines", "40", "--batch-size", "40", "--device", "cpu", WRITERS="2")
+    assert machine.out("out") == ["distilled.tar.xz.00", "gathered.txt"]
+    with tarfile.open(tmp_path / "out/distilled.tar.xz.00") as texts:
+        assert {"data/distilled/train.txt", "data/distilled/valid.keywords.txt"} <= {*texts.getnames()}
+    assert "80 texts" in (tmp_path / "out/gathered.txt").read_text()
+    tiny = "model.layers=1 model.width=24 model.heads=2 train.compile=false train.token_budget=512"
+    machine.gpu("run", "out", "0.03", f"recipes/small.toml {tiny}", EVALUATE="--limit 3")
+    assert machine.out("out") == ["distilled.tar.xz.00", "gathered.txt", "reports.tar.xz", "small.model.tar.00"]
+    machine.gpu("collect", "out", "small", "back")
+    model = insnet.load(tmp_path / "back", device="cpu")
+    for mode in ("sequential", "parallel"):
+        assert "baker" in model.generate(["baker"], seed=0, mode=mode).text.lower()
+
+
+@pytest.mark.slow
 def test_a_job_that_fails_is_told_at_the_end_and_stops_no_other(machine: Machine) -> None:
     jobs = ["wrong=recipes/tour.toml train.updates=many", "right=recipes/tour.toml train.updates=2"]
     with pytest.raises(AssertionError, match=r"these jobs failed, see out/log\.txt: 'wrong=recipes"):

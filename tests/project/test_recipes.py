@@ -9,6 +9,8 @@ import pytest
 
 from benchmarks.decodings import read_settings
 from insnet.decoding.config import GenerationConfig
+from insnet.families import FAMILIES
+from insnet.families.storage import save_model
 from insnet.training.recipe import Recipe, load_recipe
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +56,15 @@ def test_layers_are_learned_by_the_same_model_on_the_same_tokens() -> None:
     assert float("-inf") in layered.objective.tau, "and stays sequential where asked"
     for table in ("data", "tokenizer", "model", "given"):
         assert layered.tables()[table] == sequential.tables()[table]
+
+
+def test_the_small_model_is_given_words_as_its_teacher_was_and_stays_small(tmp_path: Path) -> None:
+    small, teacher = recipe("small"), recipe("everyday")
+    assert small.given == teacher.given and small.data.keyword_method == teacher.data.keyword_method
+    assert {float("-inf"), float("inf")} == {*small.objective.tau}, "it writes one by one and in rounds"
+    model = FAMILIES["insnet"](small.model.for_vocabulary(small.tokenizer.vocabulary_size))
+    save_model(tmp_path, model, eight_bits=True)
+    assert (tmp_path / "model.safetensors").stat().st_size <= 20 * 2**20
 
 
 @pytest.mark.parametrize("name", ["yelp", "news"])

@@ -4,7 +4,7 @@ import pytest
 from small_models import tokenizer_of
 from small_tokenizers import TOKENIZERS
 
-from insnet.text.marks import unpaired_characters, unpaired_marks
+from insnet.text.marks import has_marks, unpaired_characters, unpaired_marks
 from insnet.text.words import Literal
 
 BPE, SMALL = tokenizer_of("bpe"), TOKENIZERS["smollm"]
@@ -86,3 +86,10 @@ def test_two_words_never_melt_together_where_a_mark_goes():
 def test_a_token_that_holds_more_than_the_mark_stays():
     both = SMALL._printed.index(b'."')
     assert mended(SMALL, SMALL.encode("the king"), [both]) == ('the king."', 'the king."')
+
+
+def test_a_text_without_marks_has_none_that_is_unpaired():
+    signs = "()[]{}“”„‘’\"'«»a -–."
+    texts = [left + right for left in signs for right in signs]
+    assert all(has_marks(text) or not unpaired_characters(text) for text in texts)
+    assert not has_marks("It's a well-known fact – isn't it?")

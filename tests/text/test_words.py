@@ -9,6 +9,7 @@ from insnet.text.words import (
     Literal,
     contains_in_order,
     count_found,
+    find_phrase,
     join,
     render,
     split,
@@ -148,3 +149,13 @@ def test_the_pattern_for_ascii_finds_what_the_one_for_all_texts_finds():
         whole, fast = whole_word_pattern(phrase), whole_word_pattern(phrase, in_ascii=True)
         texts = [f"{left}{phrase}{right}" for left in characters for right in characters]
         assert [bool(whole.search(text)) for text in texts] == [bool(fast.search(text)) for text in texts]
+
+
+@given(
+    st.text(alphabet="aA é-'.!?\u0301\u093f ").map(lambda text: " ".join(text.split())),
+    st.text(alphabet="aA é-. ", min_size=1),
+)
+@settings(max_examples=500, deadline=None)
+def test_a_text_with_single_spaces_is_searched_to_the_same_end_without_a_pattern(text, phrase):
+    if phrase.strip():
+        assert list(find_phrase(text, phrase)) == list(find_phrase(f"{text}\n", phrase)), "where a pattern is used"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from insnet.decoding.loop import Step
 from insnet.insertion.canvas import INSERTED, Canvas
-from insnet.text.marks import unpaired_marks
+from insnet.text.marks import has_marks, unpaired_marks
 from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import Literal
 
@@ -100,9 +100,12 @@ def steps_of(step: Step) -> Iterator[TraceStep | None]:
     columns = (edits.slot, edits.token, edits.log_prob, edits.stop_log_prob, edits.finished, step.is_active)
     values = zip(*(column.tolist() for column in columns), deleted, cut, strict=True)
     for slots, tokens, log_probs, stop, is_last, is_active, gone, is_cut in values:
-        puts = tuple(entry for entry in zip(slots, tokens, log_probs, strict=True) if entry[1] >= 0)
-        places = tuple(place - 1 for place, flag in enumerate(gone or ()) if flag)  # <bos> is no place of the text
-        yield TraceStep(puts, stop, is_last, places, bool(is_cut)) if is_active else None
+        if not is_active:
+            yield None
+            continue
+        puts = tuple([entry for entry in zip(slots, tokens, log_probs, strict=True) if entry[1] >= 0])
+        places = tuple([place - 1 for place, flag in enumerate(gone) if flag]) if gone else ()  # <bos> is no place
+        yield TraceStep(puts, stop, is_last, places, bool(is_cut))
 
 
 def without_closings(steps: Iterable[TraceStep]) -> Iterator[TraceStep]:
@@ -116,7 +119,7 @@ def without_closings(steps: Iterable[TraceStep]) -> Iterator[TraceStep]:
     of_closings = 0.0
     for step in steps:
         if step.inserts or step.deletes or step.is_last:
-            yield replace(step, stop_log_prob=step.stop_log_prob + of_closings)
+            yield replace(step, stop_log_prob=step.stop_log_prob + of_closings) if of_closings else step
             of_closings = 0.0
         else:
             of_closings += step.stop_log_prob
@@ -125,6 +128,8 @@ def without_closings(steps: Iterable[TraceStep]) -> Iterator[TraceStep]:
 def removal_of_marks(end: Replay, tokenizer: Tokenizer) -> TraceStep | None:
     """The step that takes inserted quotation marks and brackets without a partner out of a text; None if there are
     none. It is nobody's decision, so it has no probability."""
+    if not has_marks(end.text(tokenizer)):
+        return None
     marks = unpaired_marks(end.tokens, end.required, tokenizer)
     if not marks:
         return None

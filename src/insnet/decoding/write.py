@@ -21,7 +21,8 @@ from insnet.randomness import Purpose, mix
 from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import whole_word_pattern
 
-_MOST_CHARACTERS = 1 << 16  # of required text in a batch: attention over it takes the square of a row's share
+_MOST_CHARACTERS = 1 << 16  # of required text in a batch: attention over it takes the square of a row's share,
+_FEW_CHARACTERS = 64  # of which so many are nothing to worry about, however many rows were asked for
 
 
 @dataclass(frozen=True)
@@ -163,8 +164,10 @@ class Scribe:
 
     def _finish(self, request: Request, start: Replay, steps: Sequence[TraceStep]) -> Written:
         """The text that some steps make of a start, checked to hold everything required."""
-        steps = self._tidied(request, start.after(steps), steps)
         replay = start.after(steps)
+        tidied = self._tidied(request, replay, steps)
+        if len(tidied) > len(steps):
+            steps, replay = tidied, start.after(tidied)
         text = replay.text(self.tokenizer)
         if self.family.traits.keeps_given and not request.is_kept_in(text):
             raise RuntimeError(f"a required word was lost; please report this: {request.phrases()!r} gave {text!r}")
@@ -219,10 +222,15 @@ def _size(request: Request) -> int:
 
 
 def _batches(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
-    """All indices in batches of like size; fewer to a batch where requests are so long that memory would run out."""
+    """All indices in batches of like size; fewer to a batch where requests are so long that memory would run out.
+
+    >>> [len(batch) for batch in _batches([2048] * 64, 64)], [len(batch) for batch in _batches([64] * 2048, 2048)]
+    ([32, 32], [2048])
+    """
     batch: list[int] = []
+    most_characters = max(_MOST_CHARACTERS, most * _FEW_CHARACTERS)
     for index in sorted(range(len(sizes)), key=sizes.__getitem__):
-        if batch and (len(batch) == most or (len(batch) + 1) * sizes[index] > _MOST_CHARACTERS):
+        if batch and (len(batch) == most or (len(batch) + 1) * sizes[index] > most_characters):
             yield batch
             batch = []
         batch.append(index)

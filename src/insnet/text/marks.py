@@ -8,6 +8,7 @@ from insnet.text.words import MARK, Literal
 
 _CLOSER = {"(": ")", "[": "]", "{": "}", "“": "”", "„": "“", "‘": "’", '"': '"'}
 _CLOSERS = frozenset(")]}”")
+_MARKS = frozenset(_CLOSER) | _CLOSERS
 _BEFORE_OPENER = frozenset("([{“„‘—–-/ ")
 _AFTER_CLOSER = frozenset(")]}”’.,;:!?…—–-/ ")
 
@@ -35,6 +36,11 @@ def unpaired_marks(
         if is_safe or tokenizer.space is not None:
             found |= dict.fromkeys(word) | ({} if is_safe else {word[0]: tokenizer.space})
     return found
+
+
+def has_marks(text: str) -> bool:
+    """Whether a text has any mark at all: most have none, which is known much sooner."""
+    return not _MARKS.isdisjoint(text)
 
 
 def unpaired_characters(text: str) -> set[int]:

@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -61,15 +62,17 @@ def prepare(recipe: Recipe, *, tokenizer: Tokenizer | None = None, say: Say = pr
     files = {split: find_split(recipe.data.folder, split) for split in SPLITS}
     content = {split: _hash_of_file(path) for split, path in files.items()}
     tokenizer = _tokenizer(recipe, files["train"], content["train"], tokenizer, stamps, say)
-    for split in SPLITS:
-        settings = {**_settings(recipe.data), "train": content["train"], "tokenizer": tokenizer.fingerprint}
-        stamp = _hash_of_object({"text": content[split], **settings})
-        if stamps.has(split, stamp) and _is_readable(folder / split, tokenizer):
-            say(f"{split}: unchanged, {_summary(TokenShards(folder / split))}")
-            continue
-        stamps.forget(split)
-        _write_split(folder / split, files, split, recipe.data, tokenizer, say)
-        stamps.put(split, stamp)
+    with ExitStack() as stack:
+        flags = cache(lambda: stack.enter_context(_flag_keywords(recipe.data, files["train"])))
+        for split in SPLITS:
+            settings = {**_settings(recipe.data), "train": content["train"], "tokenizer": tokenizer.fingerprint}
+            stamp = _hash_of_object({"text": content[split], **settings})
+            if stamps.has(split, stamp) and _is_readable(folder / split, tokenizer):
+                say(f"{split}: unchanged, {_summary(TokenShards(folder / split))}")
+                continue
+            stamps.forget(split)
+            _write_split(folder / split, files[split], split, recipe.data, tokenizer, flags(), say)
+            stamps.put(split, stamp)
     stamps.put("settings", _settings_stamp(recipe))
     return load_prepared(recipe)
 
@@ -148,17 +151,22 @@ def _config_of_tokenizer(recipe: Recipe) -> dict[str, Any] | None:
 
 
 def _write_split(
-    folder: Path, files: dict[str, Path], split: str, config: DataConfig, tokenizer: Tokenizer, say: Say
+    folder: Path,
+    path: Path,
+    split: str,
+    config: DataConfig,
+    tokenizer: Tokenizer,
+    importance: Importance | None,
+    say: Say,
 ) -> None:
-    with _flag_keywords(config, files["train"]) as importance:
-        write_shards(
-            folder,
-            read_lines(files[split]),
-            tokenizer,
-            importance=importance,
-            max_tokens=config.max_tokens,
-            on_progress=_progress(split, say),
-        )
+    write_shards(
+        folder,
+        read_lines(path),
+        tokenizer,
+        importance=importance,
+        max_tokens=config.max_tokens,
+        on_progress=_progress(split, say),
+    )
     say(f"{split}: {_summary(TokenShards(folder))}")
 
 
