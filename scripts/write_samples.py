@@ -1,9 +1,9 @@
 """Writes docs/samples.md: python -m scripts.write_samples [--model NAME] [--tau TAU=DIR ...] [--order FILE].
 
-What a model writes for the forty keyword lists of samples_keywords.txt, seed 0, first draw, nothing chosen or mended;
-some of them again with several words per round, by the same model or by one model for each tolerance tau; and in which
-order it inserts, read from the results file of `python -m benchmarks.insertion_order`. What write_appendix.py has
-written at the end of the page stays.
+What the default model and a small one write for the sixty keyword lists of samples_keywords.txt, seed 0, first answer,
+nothing chosen or mended; some of them again by the small one with several words per round, or by one model for each
+tolerance tau; and in which order it inserts, read from the results file of `python -m benchmarks.insertion_order`.
+What write_appendix.py has written at the end of the page stays.
 """
 
 import argparse
@@ -45,9 +45,11 @@ def page(
     order: dict[str, Any],
     order_link: str,
     folder_of_tau: dict[float, str] | None = None,
+    default: insnet.Model | None = None,
 ) -> str:
-    """All of docs/samples.md."""
+    """All of docs/samples.md, with what the default model writes, if it is given."""
     lists = read_keyword_lists(KEYWORDS)
+    first = default_section(default, lists) if default is not None else ""
     results = model.generate_batch(lists, seed=SEED)
     steps = "\n\n".join(steps_section(results[number - 1]) for number in STEP_BY_STEP)
     blanks = "\n\n".join(blanks_section(model, text) for text in BLANKS)
@@ -55,13 +57,13 @@ def page(
     numbers = " and ".join(map(str, STEP_BY_STEP))
     return f"""# What it writes
 
+{first}## Sixty keyword lists, by the small model
+
 Written by the model `{name}` ({parameters / 1e6:.1f} million parameters), seed {SEED}, its first answer to each list:
 nobody chose, left out or mended any.{own_choice(model)}
 `python -m scripts.write_samples --model {name}` makes this page again. What the texts say is invented.
 
-## Forty keyword lists
-
-Lists of our own; required words are bold.
+Required words are bold.
 
 {samples_table(results)}
 
@@ -81,6 +83,17 @@ What was filled in is bold.
 
 {order_section(order, order_link)}
 """
+
+
+def default_section(model: insnet.Model, lists: Sequence[list[str]]) -> str:
+    """What the default model writes for the lists."""
+    text = (
+        f"Written by the default model ([how](default-model.md)), seed {SEED}, its first answer to each list of ours: "
+        f"nobody chose, left out or mended any.{own_choice(model)} Processors that compute in bfloat16 and others may "
+        "give other texts. What they say is invented; required words are bold."
+    )
+    table = samples_table(model.generate_batch(lists, seed=SEED))
+    return f"## Sixty keyword lists, by the default model\n\n{wrapped(text)}\n\n{table}\n\n"
 
 
 def kept_part(page: str) -> str:
@@ -320,7 +333,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder_of_tau = dict(read_tau(text) for text in options.tau or [])
         order = read_order(options.order, name)
         link = Path("..", "benchmarks", "results", options.order.name).as_posix()
-        text = page(insnet.load(options.model, device="cpu"), name, order, link, folder_of_tau)
+        default = insnet.load(fetch=True, device="cpu")
+        text = page(insnet.load(options.model, device="cpu"), name, order, link, folder_of_tau, default)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -43,8 +43,17 @@ def test_console_blocks_print_what_they_show(block: str, tmp_path: Path) -> None
         ran = console.run(command, workplace)
         assert ran.returncode == 0, f"{command}\n{ran.stderr}"
         if expected and expected != [console.ANYTHING]:
-            pattern = "\n".join(".*" if line == console.ANYTHING else re.escape(line) for line in expected)
+            pattern = "\n".join(pattern_of(command, line) for line in expected)
             assert re.fullmatch(pattern, ran.stdout.rstrip("\n"), re.DOTALL), f"{command}\n{ran.stdout}"
+
+
+def pattern_of(command: str, line: str) -> str:
+    """What a line may be that a command prints. What the default model writes differs from processor to processor, as
+    its bfloat16 does; that it keeps the words is tested elsewhere."""
+    if line == console.ANYTHING:
+        return ".*"
+    is_by_default_model = re.match("insnet (generate|infill|score)", command) and "--mod" not in command
+    return "[^\n]+" if is_by_default_model else re.escape(line)
 
 
 def test_the_readmes_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +102,7 @@ def test_the_samples_are_what_the_default_model_writes() -> None:
     page = (DOCS / "samples.md").read_text(encoding="utf-8")
     assert f"Written by the model `{SMALL}`" in page
     lists, rows = read_keyword_lists(samples.KEYWORDS), rows_of(page)
-    assert len(lists) == 40 and {len(keywords) for keywords in lists} == set(range(1, 11))
+    assert len(lists) == 60 and {len(keywords) for keywords in lists} == set(range(1, 11))
     for number, result in enumerate(insnet.load(SMALL, device="cpu").generate_batch(lists[:5], seed=0), start=1):
         assert [str(number), ", ".join(lists[number - 1]), result.text] in rows
 
@@ -103,7 +112,7 @@ def test_another_model_gives_another_page_of_samples() -> None:
     page = samples.page(model, "tour", order, "order.json")
     lists = read_keyword_lists(samples.KEYWORDS)
     texts = {row[0]: row[2] for row in rows_of(page) if len(row) == 3 and row[0].isdigit()}
-    assert list(texts) == [str(number) for number in range(1, 41)]
+    assert list(texts) == [str(number) for number in range(1, 61)]
     for text, keywords in zip(texts.values(), lists, strict=True):
         assert contains_in_order(text, keywords)
 
