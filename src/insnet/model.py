@@ -43,7 +43,7 @@ class Result:
     finished: bool
     """False if the text was cut off at the token limit."""
     seed: int
-    model: str | None
+    model: str | None = field(compare=False)
     """The name or folder of the model that wrote it."""
     replay: Callable[[], list[dict[str, Any]]] = field(repr=False, compare=False)
     """Makes the trace."""

@@ -120,6 +120,7 @@ def test_a_capital_where_a_sentence_begins_is_no_loss():
     assert contains_in_order("New  york", ["new york"]) and not contains_in_order("New York", ["new york"])
     assert not contains_in_order("the day", ["The"]) and count_found("The the. The", ["the"] * 4) == 3
     assert contains_in_order("\u00c9t\u00e9", ["e\u0301t\u00e9"])
+    assert contains_in_order("The day", ["\u00a0the"]), "spaces around a keyword are none of it"
 
 
 @given(

@@ -170,7 +170,8 @@ def find_phrase(text: str, phrase: str, start: int = 0, *, ignore_case: bool = F
     >>> list(find_phrase("Day by day. (Day!) The Day", "day"))
     [(0, 3), (7, 10), (13, 16)]
     """
-    forms = list(dict.fromkeys([phrase] if ignore_case else [phrase, capitalised(phrase)]))
+    phrase = _single_spaced(phrase)
+    forms = list(dict.fromkeys(map(_canonical, [phrase] if ignore_case else [phrase, capitalised(phrase)])))
     find = _regex_span if ignore_case or text != _single_spaced(text) else _plain_span
     while found := min((span for form in forms if (span := find(text, form, start, ignore_case))), default=None):
         begin, end, form = found
@@ -190,15 +191,14 @@ def _regex_span(text: str, form: str, start: int, ignore_case: bool) -> tuple[in
 def _plain_span(text: str, form: str, start: int, _: bool) -> tuple[int, int, str] | None:
     """The same in a text with single spaces, where no pattern is needed: to compile one takes a hundred times as long
     as to look for the phrase."""
-    words = _canonical(form)
-    if not words:
+    if not form:
         raise ValueError(_EMPTY_PHRASE)
-    begin = text.find(words, start)
+    begin = text.find(form, start)
     while begin >= 0:
-        end = begin + len(words)
+        end = begin + len(form)
         if not (touches(text[begin - 1 : begin]) or touches(text[end : end + 1])):
             return begin, end, form
-        begin = text.find(words, begin + 1)
+        begin = text.find(form, begin + 1)
     return None
 
 
