@@ -37,11 +37,14 @@ def models() -> list[ModelCard]:
     return [_card(folder) for folder in folders if (folder / "config.json").is_file()]
 
 
-def load(name_or_folder: str | Path | None = None, *, device: str = "auto") -> "Model":
-    """A model by its name on the shelf or by its folder; without one, the model that ships."""
+def load(name_or_folder: str | Path | None = None, *, device: str = "auto", precision: str = "auto") -> "Model":
+    """A model by its name on the shelf or by its folder; without one, the model that ships.
+
+    `precision` is float32, bf16 (of a large model's matrices: half the memory) or auto, which is bf16 on processors
+    that compute in it."""
     from insnet.model import load_folder
 
-    return load_folder(find(name_or_folder), device)
+    return load_folder(find(name_or_folder), device, precision)
 
 
 def find(name_or_folder: str | Path | None) -> Path:
