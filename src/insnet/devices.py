@@ -2,6 +2,7 @@
 
 import torch
 
+PRECISIONS = ("auto", "float32", "bf16")
 DEVICES = ("auto", "cpu", "cuda")  # Apple's mps knows no float64, which noise is drawn in
 
 
@@ -13,6 +14,13 @@ def find_device(name: str) -> torch.device:
     if name == "cuda" and not has_gpu:
         raise ValueError("device is 'cuda', but this machine has no usable GPU; use cpu or auto")
     return torch.device("cuda" if has_gpu and name != "cpu" else "cpu")
+
+
+def computes_in_half(device: torch.device, precision: str) -> bool:
+    """Whether a model's large matrices are multiplied in bfloat16: `auto` does so on processors with units for it."""
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is {precision!r}; expected {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}")
+    return precision == "bf16" or (precision == "auto" and device.type == "cpu" and cpu_has_bf16())
 
 
 def cpu_has_bf16() -> bool:

@@ -17,7 +17,7 @@ from insnet.decoding.revise import revised
 from insnet.decoding.samples import ROUNDS_FOR_DIFFERENT, best_samples, candidates_of, essence
 from insnet.decoding.trace import Replay, TraceStep, log_prob_of_steps
 from insnet.decoding.write import Scribe, Written
-from insnet.devices import find_device
+from insnet.devices import computes_in_half, find_device
 from insnet.families.generator import Generator
 from insnet.families.storage import load_model, read_generation
 from insnet.insertion.constraints import Lexicon
@@ -294,7 +294,10 @@ def _refusal(refused: Sequence[Request], job: Job, accepted: int) -> str:
     )
 
 
-def load_folder(folder: Path, device: str = "auto", *, name: str | None = None) -> Model:
-    """The model in a folder; its texts carry the folder, or a name."""
+def load_folder(folder: Path, device: str = "auto", precision: str = "auto", *, name: str | None = None) -> Model:
+    """The model in a folder, in a precision that `insnet.devices` knows; its texts carry the folder, or a name."""
     generation = GenerationConfig.of(read_generation(folder))
-    return Model(load_model(folder, find_device(device)), load_tokenizer(folder), generation, folder, name)
+    family = load_model(folder, find_device(device))
+    if computes_in_half(next(family.parameters()).device, precision):
+        family.halve()
+    return Model(family, load_tokenizer(folder), generation, folder, name)

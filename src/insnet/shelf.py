@@ -47,25 +47,28 @@ def models() -> list[ModelCard]:
     return sorted(cards, key=lambda card: not card.is_default)
 
 
-def load(name_or_folder: str | Path | None = None, *, device: str = "auto", fetch: bool = False) -> "Model":
+def load(
+    name_or_folder: str | Path | None = None, *, device: str = "auto", precision: str = "auto", fetch: bool = False
+) -> "Model":
     """A model by its name on the shelf or by its folder; without one, the default model.
 
     With `fetch`, what the model still needs is downloaded; without, a model that needs something is a ValueError.
+    `precision` is float32, bf16 (of a large model's matrices: half the memory) or auto, which is bf16 on processors
+    that compute in it.
     """
     from insnet.fetching.model import fetch_model, fetched, is_adapter
 
-    folder = find(name_or_folder)
-    if not is_adapter(folder):
-        return load_ready(folder, device=device, name=name_of(folder))
-    ready = fetch_model(folder) if fetch else fetched(folder)
-    return load_ready(ready, device=device, name=name_of(folder))
+    folder = ready = find(name_or_folder)
+    if is_adapter(folder):
+        ready = fetch_model(folder) if fetch else fetched(folder)
+    return load_ready(ready, device=device, precision=precision, name=name_of(folder))
 
 
-def load_ready(folder: Path, *, device: str, name: str) -> "Model":
+def load_ready(folder: Path, *, device: str, precision: str = "auto", name: str) -> "Model":
     """The model in a folder that lacks nothing, under the name that its texts carry."""
     from insnet.model import load_folder
 
-    return load_folder(folder, device, name=name)
+    return load_folder(folder, device, precision, name=name)
 
 
 def name_of(folder: Path) -> str:

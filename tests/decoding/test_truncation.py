@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from insnet.decoding.truncation import draw, keep_min_p, keep_top_mass, likeliest
+from insnet.decoding.truncation import draw, keep_min_p, keep_top_mass, likeliest, within_share
 from insnet.randomness import uniform
 
 INF = math.inf
@@ -99,6 +99,19 @@ def test_keep_min_p_equals_a_slow_twin(share):
     log_probs = distributions()
     assert keep_min_p(log_probs, share).tolist() == [slow_min_p(row, share) for row in log_probs.tolist()]
     assert keep_min_p(log_probs, share).isfinite().any(dim=1).all()
+
+
+@pytest.mark.parametrize("spread", [0.01, 1.0, 8.0])  # nearly all choices are within the share, some, or very few
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.9])
+def test_choices_within_a_share_are_those_that_min_p_keeps(share, spread):
+    log_probs = (torch.randn(6, 900, dtype=torch.float64) * spread).log_softmax(dim=1)
+    log_probs[2:, 5:] = -INF
+    log_probs[4:, 5:9] = log_probs[4:, :4]  # equals
+    log_probs[5] = -INF
+    kept, choices = within_share(log_probs, share)
+    spread_out = torch.full_like(log_probs, -INF).scatter(1, choices, kept)
+    assert torch.equal(spread_out, keep_min_p(log_probs, share))
+    assert (choices.diff(dim=1) > 0).all()
 
 
 def test_truncation_leaves_a_row_without_choices_alone():

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.rounds import Room, settle, slots_of_round
-from insnet.decoding.truncation import draw, keep_min_p, keep_top_mass, likeliest
+from insnet.decoding.truncation import draw, keep_min_p, keep_top_mass, likeliest, within_share
 from insnet.families.generator import State
 from insnet.families.offers import ChosenSlots
 from insnet.insertion.canvas import INSERTED, NOTHING, Canvas
@@ -123,34 +123,38 @@ class Chooser:
         canvas = state.canvas if chosen.is_one_per_row else state.canvas.select(row)
         neighbours, origins = neighbours_of_slot(canvas, slot)  # (N, 2) each
         is_blank = empty_blanks(state.canvas, state.limits)[row, slot] if state.limits.has_blanks else None
-        refused = self._refused(origins, is_blank)
-        if state.limits.forbidden.shape[1]:
-            refused = refused | self._completes_banned(canvas, slot, state.limits.forbidden[row])
-        if closes:
-            refused = refused | (self._is_full(state, row, is_blank)[:, None] & self.lexicon.is_parted[0])
-        if log_probs.shape[1] > refused.shape[1]:
+        is_full = self._is_full(state, row, is_blank) if closes else None
+        barred = self._barred(origins, is_full, is_blank)  # (N, V + 1)
+        if log_probs.shape[1] > self.lexicon.size:
             never = self._never_empty(state, chosen, canvas, is_blank, closes=closes)
-            refused = self._refused_with_nothing(refused, never, log_probs[:, -1:])
-        log_probs = log_probs.masked_fill(refused, -math.inf)
+            self._bar_by_nothing(barred, never, log_probs[:, -1:])
+        log_probs = log_probs + barred[:, : log_probs.shape[1]]
+        if state.limits.forbidden.shape[1]:
+            banned = self._completes_banned(canvas, slot, state.limits.forbidden[row])
+            log_probs[:, : self.lexicon.size].masked_fill_(banned, -math.inf)
         log_probs = self._without_repetitions(canvas, slot, neighbours, log_probs, state.longest)
         log_probs = self._tempered(state, row, log_probs)
-        log_probs, choices = likeliest(log_probs, self.config.sampling.top_k)  # (N, K) each
         sampling = self.config.sampling
-        log_probs = keep_min_p(keep_top_mass(log_probs, sampling.top_p), sampling.min_p)
+        if sampling.top_k == 0 and sampling.top_p == 1:
+            log_probs, choices = within_share(log_probs, sampling.min_p)  # (N, K) each
+        else:
+            log_probs, choices = likeliest(log_probs, sampling.top_k)
+            log_probs = keep_min_p(keep_top_mass(log_probs, sampling.top_p), sampling.min_p)
         own = noise[1] if noise is not None else uniform(Purpose.TOKEN, state.seeds[row], state.step[row], slot)
         index = draw(log_probs, own)
         token = choices.gather(1, index[:, None])[:, 0]
         return token.where(log_probs.amax(dim=1) > -math.inf, NOTHING)
 
-    def _refused(self, origins: Tensor, is_blank: Tensor | None) -> Tensor:
-        """True (N, V) for what may not go into a slot between tokens of these origins (N, 2): it would spoil a required
-        word or, in a blank (N,), begin no word.
+    def _barred(self, origins: Tensor, is_full: Tensor | None, is_blank: Tensor | None) -> Tensor:
+        """What bars tokens (N, V + 1) from a slot between tokens of these origins (N, 2): they would spoil a required
+        word, begin none in a blank (N,), or begin one too many (N,).
 
         By induction no piece ever glues itself to a required word: behind one only word-initial pieces may go, so what
         stands behind it is always word-initial, whatever else is inserted later.
         """
         left, right = (origins != INSERTED).long().unbind(1)
-        return self.lexicon.refused[0 if is_blank is None else is_blank.long(), left, right]
+        full, blank = (torch.zeros_like(left) if flag is None else flag.long() for flag in (is_full, is_blank))
+        return self.lexicon.barred[full, blank, left, right]
 
     def _is_full(self, state: State, row: Tensor, is_blank: Tensor | None) -> Tensor:
         """True (N,) where no word may begin: the row's text has as many as it may, those of other blanks included."""
@@ -170,14 +174,15 @@ class Chooser:
             never = never | meets_across(self.lexicon.folded(canvas), chosen.flat(), forbidden)
         return never
 
-    def _refused_with_nothing(self, refused: Tensor, never: Tensor, log_nothing: Tensor) -> Tensor:
-        """True (N, V + 1): the same with staying empty, whose log-probability is (N, 1), behind the tokens. Some (N,)
-        cannot stay empty, and by threshold a slot does if that is likelier than not."""
+    def _bar_by_nothing(self, barred: Tensor, never: Tensor, log_nothing: Tensor) -> None:
+        """Bars slots from staying empty, in place in the last column of (N, V + 1): some (N,) cannot. By threshold a
+        slot does, and bars all tokens, if that is likelier than not, of log-probability (N, 1)."""
         never = never[:, None]
-        if self.config.length.stopping != "threshold":
-            return torch.cat([refused, never], dim=1)
-        stays_empty = (log_nothing > _LIKELIER_THAN_NOT) & ~never
-        return torch.cat([refused | stays_empty, ~stays_empty], dim=1)
+        if self.config.length.stopping == "threshold":
+            stays_empty = (log_nothing > _LIKELIER_THAN_NOT) & ~never
+            barred += barred.new_zeros(never.shape).masked_fill(stays_empty, -math.inf)
+            never = ~stays_empty
+        barred[:, -1:] = barred.new_zeros(never.shape).masked_fill(never, -math.inf)
 
     def _completes_banned(self, canvas: Canvas, slot: Tensor, forbidden: Tensor) -> Tensor:
         """True (N, V) for tokens that would complete something banned, whatever its case."""

@@ -69,11 +69,7 @@ def _scores_of_groups(
     """How good each text is by the config's rule."""
     selection = config.selection
     if selection.candidate_choice == "fluency":
-
-        def read(texts: Sequence[Written], own_seeds: Sequence[int]) -> list[float]:
-            return fluencies(scribe, texts, own_seeds, config)
-
-        return _in_groups(read, groups, seeds)
+        return [_fluencies_of_group(scribe, *pair, config) for pair in zip(groups, seeds, strict=True)]
     measures: list[list[list[float]]] = []
     if selection.candidate_choice in ("consensus", "both"):
         measures.append([agreement([written.text for written in group]) for group in groups])
@@ -84,6 +80,12 @@ def _scores_of_groups(
 
         measures.append(_in_groups(weigh, groups, seeds))
     return [_summed(own) for own in zip(*measures, strict=True)]
+
+
+def _fluencies_of_group(scribe: Scribe, group: Sequence[Written], seed: int, config: GenerationConfig) -> list[float]:
+    """How well each text of a group reads; a group of one is not read. Each is read alone: what it is padded with would
+    change the last bits of its scores, and so which of two like texts is kept, from batch to batch."""
+    return fluencies(scribe, group, [seed] * len(group), config) if len(group) > 1 else [0.0] * len(group)
 
 
 def _ranked(group: Sequence[Written], scores: Sequence[float], scribe: Scribe) -> list[Written]:

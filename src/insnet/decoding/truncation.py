@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 _BLOCK = 128  # choices
+_FEW = 64  # choices that mostly hold all within a share of the likeliest
 _SPARE = 8  # equals of the k-th likeliest that are told apart
 
 
@@ -75,3 +76,14 @@ def keep_min_p(log_probs: Tensor, share: float) -> Tensor:
     if share == 0:
         return log_probs
     return log_probs.masked_fill(log_probs < log_probs.amax(dim=1, keepdim=True) + math.log(share), -math.inf)
+
+
+def within_share(log_probs: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Choices of each row (B, K) at least `share` as likely as its likeliest, by index, and where they stand (B, K);
+    others are -inf or left out. Asks the device whether a few hold them all: then no later work looks at more.
+    """
+    few, choices = likeliest(log_probs, _FEW if share else 0)
+    kept = keep_min_p(few, share)
+    if share == 0 or not bool((kept > -math.inf).all(dim=1).any()):
+        return kept, choices
+    return keep_min_p(log_probs, share), likeliest(log_probs, 0)[1]

@@ -26,6 +26,7 @@ from insnet.insertion.canvas import CLOSE, INSERTED, Canvas, Edits, apply
 from insnet.layers.cache import Append, KeyValueCache, entries_for
 from insnet.layers.frozen_head import nats_under_frozen
 from insnet.layers.gaps import GapsTransformer, Standing
+from insnet.layers.half import halve, halved, linear_in_half
 from insnet.layers.shape import TransformerShape
 from insnet.layers.transformer import Block, initialise
 from insnet.randomness import Purpose, uniform
@@ -151,6 +152,13 @@ class Gaps(Generator):
             if isinstance(module, Block):
                 module.compile(fullgraph=True, backend=backend)
 
+    def halve(self) -> None:
+        """Blocks and vocabulary, which are nearly all of it."""
+        halve(self.decoder)
+        if self.output is not None:
+            halve(self.output)
+        self.embedding.weight = halved(self.embedding.weight)
+
     # ---- training: every row of a text in one pass ----
 
     def losses(self, batch: TokenBatch, objective: FamilyObjective, context: LossContext) -> dict[str, LossTerm]:
@@ -207,14 +215,15 @@ class Gaps(Generator):
 
     def _token_nats(self, vectors: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
         """-log p (N,) of the tokens that are put."""
-        if not self._token_matrix.requires_grad:
-            return nats_under_frozen(vectors, self._token_matrix, target, label_smoothing)
+        matrix = self._token_matrix
+        if not (matrix.requires_grad and torch.is_grad_enabled()):
+            return nats_under_frozen(vectors.to(matrix.dtype), matrix, target, label_smoothing)
         logits = at_least_float32(self.logits(vectors))
         return F.cross_entropy(logits, target, reduction="none", label_smoothing=label_smoothing)
 
     def logits(self, vectors: Tensor) -> Tensor:
         """The base's logits (..., V) after tokens' encodings (..., D)."""
-        return F.linear(vectors, self._token_matrix)
+        return linear_in_half(vectors, self._token_matrix)
 
     @property
     def _token_matrix(self) -> Tensor:
@@ -222,11 +231,13 @@ class Gaps(Generator):
 
     def _close(self, vectors: Tensor) -> Tensor:
         """The logit (...) of closing the gap behind tokens' encodings (..., D)."""
-        return at_least_float32(self.close_head(vectors)[..., 0])
+        head = self.close_head
+        logit: Tensor = (at_least_float32(vectors) * head.weight[0]).sum(dim=-1) + head.bias[0]  # alike in any batch
+        return logit
 
     def _embedded(self, tokens: Tensor, is_ahead: Tensor, is_passed: Tensor, remaining: Tensor) -> Tensor:
         """Tokens (B, Q) as vectors (B, Q, D), with what kind of row they are and how many words remain."""
-        vectors: Tensor = self.embedding(tokens)
+        vectors: Tensor = self.embedding(tokens).to(self.ahead.dtype)
         vectors = vectors + is_ahead[:, :, None] * self.ahead + is_passed[:, :, None] * self.passed
         if self.told is None:
             return vectors
@@ -237,7 +248,7 @@ class Gaps(Generator):
 
     def start(self, prompt: Prompt) -> State:
         """Encodes what is ahead of the first open slot, and the text up to it."""
-        canvas, like = prompt.canvas, self.embedding.weight
+        canvas, like = prompt.canvas, self.ahead
         place = torch.arange(prompt.longest, device=canvas.length.device)
         frontier = _next_frontier(canvas, torch.zeros_like(canvas.length), prompt.longest)
         is_ahead = (place > frontier[:, None]) & (place < canvas.length[:, None] - 1)  # (B, L)
@@ -312,6 +323,7 @@ class Gaps(Generator):
         already."""
         memory: Memory = state.memory
         canvas = state.canvas
+        used = -(-used // _KEYS) * _KEYS
         cache = memory.cache.with_room(used)
         tables = [_wider(table, cache.store.shape[4]) for table in (memory.is_ahead, memory.place, memory.given)]
         append = Append.after(cache, memory.cached, new.place.shape[1], used)
@@ -350,6 +362,7 @@ class Gaps(Generator):
 
 
 _UNTOLD = -1
+_KEYS = 16  # are looked at together, as in a processor's registers: so a longer row in the batch changes no sum
 
 
 @dataclass(frozen=True)

@@ -178,6 +178,9 @@ class Generator(nn.Module, abc.ABC):
             if isinstance(module, Block):
                 module.compile(dynamic=False, fullgraph=True, backend=backend)
 
+    def halve(self) -> None:
+        """Keeps large matrices in bfloat16 and multiplies in it; a small family stays as it is."""
+
     @abc.abstractmethod
     def start(self, prompt: Prompt) -> State:
         """The state before the first step: what is given, encoded."""

@@ -3,10 +3,12 @@
 Shapes: B rows, L places in reading order, N (row, slot) pairs, V vocabulary, F token sequences of at most M tokens.
 """
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from insnet.insertion.canvas import INSERTED, Canvas
@@ -44,14 +46,16 @@ class Lexicon:
         return len(self.generatable)
 
     @cached_property
-    def refused(self) -> Tensor:
-        """True (2, 2, 2, V) for tokens that must not go into a slot, as [it is a blank without a word, a required word
-        stands left of it, one stands right of it]."""
-        allowed = self.generatable.expand(2, 2, 2, -1).clone()
-        allowed[1] &= self.is_word
-        allowed[:, 1] &= self.may_follow_required
-        allowed[:, :, 1] &= self.may_precede_required
-        return ~allowed
+    def barred(self) -> Tensor:
+        """What to add (2, 2, 2, 2, V + 1) to log-probabilities: -inf for tokens that may not go into a slot, else 0, by
+        [no word may begin, it is a blank without a word, a required word stands left of it, one stands right of it];
+        the last column is that of no token."""
+        allowed = self.generatable.expand(2, 2, 2, 2, -1).clone()
+        allowed[1] &= ~self.is_parted[0]
+        allowed[:, 1] &= self.is_word
+        allowed[:, :, 1] &= self.may_follow_required
+        allowed[:, :, :, 1] &= self.may_precede_required
+        return F.pad(torch.zeros(allowed.shape, device=allowed.device).masked_fill(~allowed, -math.inf), (0, 1))
 
     @cached_property
     def is_parted(self) -> Tensor:
@@ -108,7 +112,7 @@ def empty_blanks(canvas: Canvas, limits: Limits) -> Tensor:
     place = torch.arange(canvas.capacity, device=canvas.length.device)
     is_border = (place == 0) | (place == canvas.length[:, None] - 1)  # <bos> and <eos>
     is_given = is_border | (canvas.origin != INSERTED)
-    follows = torch.nn.functional.pad(is_given[:, 1:], (0, 1), value=False)
+    follows = F.pad(is_given[:, 1:], (0, 1), value=False)
     return canvas.open_slots() & is_given & follows & limits.fills_blanks[:, None]
 
 

@@ -20,6 +20,8 @@ from insnet.layers.positions import Rotation, rotate, rotation_of
 from insnet.layers.shape import TransformerShape
 from insnet.layers.transformer import Stack
 
+_FEW = 6  # rows of a product
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -69,11 +71,14 @@ class GapsAttention(nn.Module):
         turned = projections.heads + projections.key_heads
         own = rotate(mixed[:, :turned], context.rotation)
         query, memory = projections.ask_mixed(torch.cat([own, mixed[:, turned:]], dim=1), context)
-        scores = _scores(query, memory)
         if context.given_rotation is not None and context.is_ahead is not None:
             by_given = rotate(mixed[:, : projections.heads], context.given_rotation)
             by_given = by_given.view(*context.places, *by_given.shape[1:]).transpose(1, 2)
-            scores = torch.where(context.is_ahead, _scores(by_given, memory), scores)
+            both = _scores(torch.cat([query, by_given], dim=2), memory)  # (B, H, 2 * Q, K)
+            of_passage, of_ahead = both.chunk(2, dim=2)
+            scores = torch.where(context.is_ahead, of_ahead, of_passage)
+        else:
+            scores = _scores(query, memory)
         shares = (scores + context.bias).softmax(dim=-1)  # (B, H, Q, K)
         shares = F.dropout(shares, self.dropout, self.training).to(query.dtype)
         return projections.merge(_received(shares, memory), context)
@@ -84,8 +89,8 @@ def _scores(query: Tensor, memory: Memory) -> Tensor:
     rows, heads, queries, width = query.shape
     keys = memory[0].to(query.dtype)
     grouped = query.reshape(rows, keys.shape[1], -1, width)  # (B, G, H/G * Q, W)
-    scores: Tensor = grouped @ keys.transpose(2, 3) * width**-0.5
-    return scores.view(rows, heads, queries, -1)
+    scores: Tensor = _product(grouped, keys.transpose(2, 3)) * width**-0.5
+    return scores.reshape(rows, heads, queries, -1)
 
 
 def _received(shares: Tensor, memory: Memory) -> Tensor:
@@ -93,7 +98,16 @@ def _received(shares: Tensor, memory: Memory) -> Tensor:
     rows, heads, queries, keys = shares.shape
     values = memory[1].to(shares.dtype)
     grouped = shares.reshape(rows, values.shape[1], -1, keys)
-    return (grouped @ values).view(rows, heads, queries, -1)
+    return _product(grouped, values).reshape(rows, heads, queries, -1)
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """(B, G, M, O) of (B, G, M, I) and (B, G, I, O); few rows are filled up, for kernels add up fewer in another order,
+    and what a text receives must not depend on how much others have just been given."""
+    rows = left.shape[2]
+    padded = left if rows >= _FEW else F.pad(left, (0, 0, 0, _FEW - rows))
+    product: Tensor = padded @ right
+    return product[:, :, :rows]
 
 
 class GapsTransformer(Stack):
