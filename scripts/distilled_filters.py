@@ -1,18 +1,17 @@
 """Which of a model's texts are good enough to learn from: each filter says of one text, or of all, what stays."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import quantiles
 from typing import NamedTuple
 
+from insnet.decoding.fluency import is_sentence
 from insnet.decoding.samples import essence
 from insnet.evaluation.loops import keyword_lists, loops
 from insnet.text.decency import unfit_words
 
 SHORTEST, LONGEST = 5, 24  # words
 OPENING = 3  # words that texts may not share too often
-_SENTENCE = re.compile(r"""["“‘'(]?[A-Z0-9](?:[^.!?]|\.(?=\d))*[.!?]["”’')]?""")
 Keep = Callable[[Sequence["Sample"]], list["Sample"]]
 
 
@@ -43,9 +42,9 @@ def is_finished(sample: Sample) -> bool:
     return sample.finished
 
 
-def is_sentence(sample: Sample) -> bool:
+def is_one_sentence(sample: Sample) -> bool:
     """Whether it begins with a capital or a number and ends with a stop, its only one."""
-    return _SENTENCE.fullmatch(sample.text) is not None
+    return is_sentence(sample.text)
 
 
 def has_usual_length(sample: Sample) -> bool:
@@ -70,7 +69,7 @@ def lists_nothing(sample: Sample) -> bool:
 
 OF_ONE: Mapping[str, Callable[[Sample], bool]] = {
     "finished": is_finished,
-    "sentence": is_sentence,
+    "sentence": is_one_sentence,
     "length": has_usual_length,
     "fit": is_fit,
     "no loop": has_no_loop,

@@ -134,7 +134,7 @@ def test_a_list_that_cannot_be_written_for_costs_no_other_its_text(folder: Path,
 
 
 def test_an_adapter_beside_its_base_writes_what_the_merged_model_writes(folder: Path) -> None:
-    family = load_folder(folder / "model", "cpu").family
+    family = load_folder(folder / "model", "cpu", "float32").family
     adapt(family, 2)
     with torch.no_grad():
         for number, learned in enumerate(adapter_of(family).values()):

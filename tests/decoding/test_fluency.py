@@ -10,7 +10,7 @@ import torch
 from small_models import batch_of, small_model
 
 from insnet.decoding.config import Fluency, GenerationConfig
-from insnet.decoding.fluency import fluency, is_usual, repetitions
+from insnet.decoding.fluency import fluency, is_sentence, is_usual, repetitions
 from insnet.decoding.job import Job
 from insnet.decoding.request import Request, required_words
 from insnet.decoding.rerank import best_of_orders, fluencies
@@ -59,7 +59,9 @@ def slow_fluency(model, written, seed, config):
     most = weights.usual_most + 2 * (given - 3 if given > 3 else 0)
     if len(text.split()) not in range(weights.usual_least, most + 1):
         score -= 1e6
-    return score if written.finished else score - 2e6
+    if not (text[0].isupper() and text[-1] in ".!?" and not set(".!?") & set(text[:-1])):  # the words have no others
+        score -= 2e6
+    return score if written.finished else score - 4e6
 
 
 def test_fluency_is_the_rule_worked_out_text_by_text(model):
@@ -116,9 +118,11 @@ def test_a_text_of_a_usual_length_is_taken_where_there_is_one(keywords):
     model = small_model("gaps", "word", generation={"max_tokens": 40})
     for seed in range(3):
         texts, config = drafts(model, keywords, seed)
-        inside = [8 <= len(text.text.split()) <= 16 for text in texts]
-        if any(inside):
-            assert 8 <= len(model.generate(keywords, seed=seed, **POOL).text.split()) <= 16
+        whole = [text.text for text in texts if is_sentence(text.text)] or [text.text for text in texts]
+        best = model.generate(keywords, seed=seed, **POOL).text
+        assert best in whole
+        if any(8 <= len(text.split()) <= 16 for text in whole):
+            assert 8 <= len(best.split()) <= 16
     asked = model.job(length=(3, 5), **POOL).config.fluency
     assert (asked.usual_least, asked.usual_most) == (0, 0) and config.fluency == Fluency()
 

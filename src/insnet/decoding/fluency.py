@@ -4,12 +4,15 @@ The sum of log-probabilities says more than their mean, which likes loops and le
 reader's verdicts (docs/lab-notebook.md, "Choosing among candidates").
 """
 
+import re
 from collections import Counter
 
 from insnet.decoding.config import Fluency
 from insnet.text.stop_words import is_stop_word
 from insnet.text.words import split
 
+_OPENERS, _CLOSERS, _STOPS = "\"“‘'(", "\"”’')", ".!?…。！？"
+_STOP_INSIDE = re.compile(r"""[.!?…]["”’')]? """)
 _USUALLY_GIVEN = 3  # words, for which a usual length is meant
 _WORDS_PER_GIVEN_WORD = 2  # how much longer a usual text may be for each further one
 
@@ -30,6 +33,25 @@ def repetitions(text: str) -> int:
     words = [part.lower() for part in split(text) if any(character.isalnum() for character in part)]
     times = Counter(word for word in words if not is_stop_word(word))
     return sum(count - 1 for count in times.values())
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text is one sentence, begun and ended as they are. An abbreviation inside is taken for an end.
+
+    >>> [is_sentence(text) for text in ("It rains.", '"It is 3.5!"', "It rains", "It rains. Rain", "it rains.")]
+    [True, True, False, False, False]
+    """
+    return is_whole(text) and not _STOP_INSIDE.search(text)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text begins with no small letter and ends with a stop.
+
+    >>> [is_whole(text) for text in ("“Été!”", "3 apples.", "an apple.", "Apples")]
+    [True, True, False, False]
+    """
+    first, last = text.lstrip(_OPENERS)[:1], text.rstrip(_CLOSERS)[-1:]
+    return first.isalnum() and not first.islower() and last in _STOPS
 
 
 def is_usual(text: str, given_words: int, weights: Fluency) -> bool:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from insnet.decoding.config import GenerationConfig
-from insnet.decoding.fluency import fluency, is_usual
+from insnet.decoding.fluency import fluency, is_sentence, is_usual, is_whole
 from insnet.decoding.trace import log_prob_of_steps
 from insnet.decoding.write import Scribe, Written, seed_of_request
 from insnet.insertion.canvas import INSERTED
@@ -199,11 +199,15 @@ def fluencies(scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], co
 
 
 def _penalty(written: Written, config: GenerationConfig) -> float:
-    """What is taken off a text that was cut off or is not of a usual length; the length of a text with blanks is its
-    author's."""
-    request = written.request
-    is_usual_length = request.fills_blanks or is_usual(written.text, request.printed_words(), config.fluency)
-    return _NEVER_MADE_UP * (2 * (not written.finished) + (not is_usual_length))
+    """What is taken off a text that was cut off, is no whole sentence or not of a usual length, the first before all
+    else. Of a text with blanks, sentences and length are its author's; if a length was asked for, there may be several
+    sentences."""
+    text, request, weights = written.text, written.request, config.fluency
+    if request.fills_blanks:
+        return _NEVER_MADE_UP * (not written.finished)
+    is_plain = is_sentence(text) if weights.usual_most else is_whole(text)
+    is_usual_length = is_usual(text, request.printed_words(), weights)
+    return _NEVER_MADE_UP * (4 * (not written.finished) + 2 * (not is_plain) + (not is_usual_length))
 
 
 def _seeds_of_orders(written: Written, seed: int, orders: int) -> list[int]:
