@@ -102,7 +102,7 @@ def test_every_list_gets_one_single_sample_that_it_also_gets_alone(folder: Path,
     run(monkeypatch, "write", *how, "--output", folder / "whole")
     lines = "".join(parts(folder / "whole").values()).splitlines()
     samples, lists = list(map(Sample.of_line, lines)), read_keyword_lists(folder / "lists.txt")
-    model = load_folder(folder / "model", "cpu")
+    model = load_folder(folder / "model", "cpu", "float32")
     assert [list(sample.keywords) for sample in samples] == lists
     for sample in samples[::9]:
         alone = model.generate(sample.keywords, seed=0, candidates=1, max_tokens=make_distilled.MOST_TOKENS)
@@ -127,7 +127,7 @@ def test_processes_share_the_parts_and_a_killed_one_goes_on_with_what_is_missing
 
 
 def test_a_list_that_cannot_be_written_for_costs_no_other_its_text(folder: Path, capsys) -> None:
-    model = load_folder(folder / "model", "cpu")
+    model = load_folder(folder / "model", "cpu", "float32")
     samples = make_distilled.written(model, [["baker"], ["x" * 5000], ["bread"]], batch_size=2)
     assert [sample.keywords for sample in samples] == [("baker",), ("bread",)]
     assert "left out: the required words take" in capsys.readouterr().out
