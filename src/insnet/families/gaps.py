@@ -231,9 +231,8 @@ class Gaps(Generator):
 
     def _close(self, vectors: Tensor) -> Tensor:
         """The logit (...) of closing the gap behind tokens' encodings (..., D)."""
-        head = self.close_head
-        logit: Tensor = (at_least_float32(vectors) * head.weight[0]).sum(dim=-1) + head.bias[0]  # alike in any batch
-        return logit
+        products = at_least_float32(vectors) * self.close_head.weight[0]  # added up alike in any batch
+        return products.sum(dim=-1) + self.close_head.bias[0]
 
     def _embedded(self, tokens: Tensor, is_ahead: Tensor, is_passed: Tensor, remaining: Tensor) -> Tensor:
         """Tokens (B, Q) as vectors (B, Q, D), with what kind of row they are and how many words remain."""
