@@ -17,7 +17,7 @@ from insnet.insertion.constraints import ABSENT, FREE, Lexicon, Limits
 from insnet.text.specials import Specials
 from insnet.text.spellings import spellings
 from insnet.text.tokenizer import Tokenizer
-from insnet.text.words import Literal, whole_word_pattern
+from insnet.text.words import whole_word_pattern
 
 MAX_GIVEN_TOKENS = 1024  # required text beyond this is refused: attention over it would not be what anyone meant
 
@@ -26,7 +26,7 @@ def prompt_of_requests(
     requests: Sequence[Request], seeds: Sequence[int], tokenizer: Tokenizer, lexicon: Lexicon, device: torch.device
 ) -> Prompt:
     """The prompt of a batch of requests, each with its own seed."""
-    pieces = [[_encoded(literal, tokenizer) for literal in request.required] for request in requests]
+    pieces = [_encoded(request, tokenizer) for request in requests]
     for request, tokens in zip(requests, pieces, strict=True):
         _check(request, sum(map(len, tokens)))
     given = [2 + sum(map(len, tokens)) for tokens in pieces]
@@ -102,13 +102,14 @@ def _check(request: Request, tokens: int) -> None:
             raise ValueError(f"{banned!r} is both required and banned; drop one of the two")
 
 
-def _encoded(literal: Literal, tokenizer: Tokenizer) -> list[int]:
-    """The tokens of a stretch, written as they are in a text where a word stands in the blank that it touches."""
-    text = "a" * literal.joins_left + literal.text + "a" * literal.joins_right
-    groups = tokenizer.words(tokenizer.encode(text))
-    groups = groups[literal.joins_left : len(groups) - literal.joins_right]
+def _encoded(request: Request, tokenizer: Tokenizer) -> list[list[int]]:
+    """The tokens of each required stretch, written as they are inside a text; the first, if no word may stand before
+    it, as at the beginning."""
     unknown = tokenizer.specials.pad if tokenizer.specials.unk is None else tokenizer.specials.unk
-    return [token for group in groups for token in group] or [unknown]
+    return [
+        tokenizer.encode_literal(literal, stands_first=number == 0 and not request.opens_start) or [unknown]
+        for number, literal in enumerate(request.required)
+    ]
 
 
 def _framed(tokens: Sequence[int], specials: Specials) -> list[int]:
