@@ -7,9 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 from small_models import KINDS, LINES, batch_of, prompt_of, small_model
+from small_tokenizers import TOKENIZERS
 
-from insnet.decoding.request import blanks, required_words
+from insnet.decoding.prompt import prompt_of_requests
+from insnet.decoding.request import Request, blanks, required_words
 from insnet.insertion.canvas import INSERTED
+from insnet.insertion.constraints import Lexicon
+from insnet.text.spellings import same_letters
 from insnet.text.words import whole_word_pattern
 
 HOT = {"temperature": 20.0, "top_k": 0, "slot_mass": 1.0}
@@ -114,6 +118,22 @@ def test_symbols_that_touch_a_blank_are_encoded_as_in_running_text(model):
     baker = model.tokenizer.encode("The baker")[len(model.tokenizer.encode("The")) :]
     place = len(model.tokenizer.encode("The baker sold (a")) - len(model.tokenizer.encode("a"))
     assert inner == [*whole[:place], *whole[place + len(baker) :]]
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_given_words_have_the_tokens_that_they_have_inside_a_text(name):
+    tokenizer = TOKENIZERS[name]
+    lexicon = Lexicon(**tokenizer.lexicon(), same_letters=same_letters(tokenizer))
+
+    def given(request):
+        canvas = prompt_of_requests([request], [0], tokenizer, lexicon, torch.device("cpu")).canvas
+        return canvas.tokens[0, 1 : int(canvas.length[0]) - 1].tolist()
+
+    for keywords in (["castle", "king"], ["the old king", "well-known"]):
+        text = "a " + " ".join(keywords)
+        assert given(Request(required_words(keywords))) == tokenizer.encode(text)[len(tokenizer.encode("a")) :]
+    fixed = "The king was"
+    assert given(blanks(f"{fixed} ___")) == tokenizer.encode(fixed), "at the beginning as there"
 
 
 def test_blanks_keep_their_length_bounds(model):
