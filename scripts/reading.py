@@ -1,11 +1,12 @@
 """Blind readings.
 
     python -m scripts.reading sheet FOLDER --lists FILE SYSTEM=TEXTS ... [--scored FILE]
-    python -m scripts.reading score FOLDER READER.tsv ... --output RESULT.json
+    python -m scripts.reading score FOLDER READER.tsv ... --output RESULT.json [--any NAME=SYSTEM,SYSTEM,...]
 
 A sheet mixes the texts of several systems (one line per keyword list, an empty one where there is none) with some that
 were scored before, so that readers can be compared. Readers see the sheet alone; key.json says what is whose. A reader
-returns one line per text, tab-separated: its number, grammar 1 to 5, sense 1 to 5, complete y/n, usable y/n.
+returns one line per text, tab-separated: its number, grammar 1 to 5, sense 1 to 5, complete y/n, usable y/n. `--any`
+says for how many lists at least one of some systems' texts is usable: of the five answers of one model, say.
 """
 
 import argparse
@@ -116,6 +117,17 @@ def figures(entries: Sequence[Entry], readers: Sequence[Mapping[int, Verdict]]) 
     return result
 
 
+def usable_of_any(entries: Sequence[Entry], readers: Sequence[Mapping[int, Verdict]], systems: Sequence[str]) -> float:
+    """The share of lists for which a text of any of the systems is usable, the mean of all readers."""
+    if unknown := [system for system in systems if system not in {entry.system for entry in entries}]:
+        raise ValueError(f"the sheet has no system {unknown[0]!r}")
+    numbers: dict[str, list[int]] = {}
+    for entry in entries:
+        if entry.system in systems:
+            numbers.setdefault(entry.keywords, []).append(entry.number)
+    return fmean(any(reader[number].usable for number in own) for reader in readers for own in numbers.values())
+
+
 def agreement(entries: Sequence[Entry], readers: Sequence[Mapping[int, Verdict]]) -> float | None:
     """The share of texts on whose usability two readers agree, all pairs of readers; None for a single one."""
     pairs = list(combinations(readers, 2))
@@ -135,8 +147,11 @@ def make_sheet(folder: Path, lists: Path, systems: Mapping[str, Path], scored: P
     write_atomically(folder / _KEY, json.dumps(key, indent=1, ensure_ascii=False) + "\n")
 
 
-def score(folder: Path, readings: Sequence[Path], output: Path) -> dict[str, Any]:
-    """Writes the results file: figures per system, the readers' agreement, and every text with its verdicts."""
+def score(
+    folder: Path, readings: Sequence[Path], output: Path, together: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, Any]:
+    """Writes the results file: figures per system and of systems together, the readers' agreement, and every text with
+    its verdicts."""
     key = read_json_object(folder / _KEY)
     entries = [Entry(**entry) for entry in key["entries"]]
     readers = [read_verdicts(path, entries) for path in readings]
@@ -145,7 +160,12 @@ def score(folder: Path, readings: Sequence[Path], output: Path) -> dict[str, Any
     # Keyword lists and texts that were read before may be somebody else's: only what our systems wrote is kept.
     kept = [entry for entry in entries if entry.system != BEFORE]
     told = [
-        {**asdict(entry), "verdicts": [list(asdict(reader[entry.number]).values()) for reader in readers]}
+        {
+            "number": entry.number,
+            "system": entry.system,
+            "text": entry.text,
+            "verdicts": [list(asdict(reader[entry.number]).values()) for reader in readers],
+        }
         for entry in kept
     ]
     headline = {
@@ -153,6 +173,7 @@ def score(folder: Path, readings: Sequence[Path], output: Path) -> dict[str, Any
         for system, values in systems.items()
         for name in ("usable", "grammar", "sense")
     }
+    headline |= {f"usable_of_{name}": usable_of_any(entries, readers, of) for name, of in (together or {}).items()}
     write_result(
         output,
         command=shlex.join(["python", "-m", "scripts.reading", *sys.argv[1:]]),
@@ -181,13 +202,16 @@ def main() -> None:
     scoring.add_argument("folder", type=Path)
     scoring.add_argument("readings", nargs="+", type=Path)
     scoring.add_argument("--output", type=Path, required=True)
+    scoring.add_argument("--any", action="append", default=[], metavar="NAME=SYSTEM,SYSTEM,...")
     given = parser.parse_args()
     try:
         if given.command == "sheet":
             pairs = [system.partition("=") for system in given.systems]
             make_sheet(given.folder, given.lists, {name: Path(path) for name, _, path in pairs}, given.scored)
         else:
-            print(json.dumps(score(given.folder, given.readings, given.output), indent=2))
+            parts = [text.partition("=") for text in given.any]
+            together = {name: systems.split(",") for name, _, systems in parts}
+            print(json.dumps(score(given.folder, given.readings, given.output, together), indent=2))
     except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
 

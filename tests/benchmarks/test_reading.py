@@ -43,12 +43,12 @@ def test_a_sheet_holds_every_text_once_and_no_system(folder):
 def test_figures_are_means_over_texts_and_readers(folder, tmp_path):
     first = fill_in(folder, "a.tsv", {"ours": "5\t4\ty\ty", "theirs": "3\t1\ty\tn", BEFORE: "5\t5\ty\ty"})
     second = fill_in(folder, "b.tsv", {"ours": "4\t4\ty\tn", "theirs": "2\t1\tn\tn", BEFORE: "5\t5\ty\ty"})
-    found = score(folder, [first, second], tmp_path / "r.json")
+    found = score(folder, [first, second], tmp_path / "r.json", {"both": ["ours", "theirs"]})
     assert found["systems"]["ours"] == {"grammar": 4.5, "sense": 4, "complete": 1, "usable": 0.5, "texts": 3}
     assert found["systems"]["theirs"] == {"grammar": 2.5, "sense": 1, "complete": 0.5, "usable": 0, "texts": 2}
     assert found["agreement"] == pytest.approx(4 / 7)
     written = json.loads((tmp_path / "r.json").read_text())
-    assert written["headline"]["usable_ours"] == 0.5
+    assert written["headline"]["usable_ours"] == written["headline"]["usable_of_both"] == 0.5
     assert len(written["texts"]) == 5 and "A cat." not in json.dumps(written)
 
 
