@@ -167,15 +167,18 @@ def pack(
 
 
 def _pack_weights(run: Path, target: Path, *, eight_bits: bool) -> int:
-    """Writes a run's model or adapter, and returns how many parameters the whole model has."""
-    from insnet.families.storage import load_model, save_model
+    """Writes a run's model or adapter, and returns how many parameters the whole model has. An adapter lies in a folder
+    of the run, or is all that there is of it."""
+    from insnet.families.storage import empty_model, load_model, save_model
 
-    model = load_model(run, "cpu")
-    if (run / "adapter").is_dir():
+    adapter = run / "adapter" if (run / "adapter").is_dir() else run
+    if (adapter / ADAPTER_FILE).is_file():
         target.mkdir(parents=True, exist_ok=True)
         for name in (ADAPTER_FILE, ADAPTER_WEIGHTS_FILE, CONFIG_FILE):
-            shutil.copyfile(run / "adapter" / name, target / name)
+            shutil.copyfile(adapter / name, target / name)
+        model = empty_model(adapter)
     else:
+        model = load_model(run, "cpu")
         save_model(target, model, eight_bits=eight_bits)
         for name in ("tokenizer.json", "tokenizer_config.json"):
             shutil.copyfile(run / name, target / name)

