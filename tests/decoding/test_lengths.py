@@ -1,13 +1,17 @@
 """Lengths that are asked for, planned or cut off: what was asked is kept, or refused in one clear line."""
 
 import math
+import re
 
 import pytest
-from small_models import small_model
+import torch
+from small_models import small_family, small_model
+from small_tokenizers import TOKENIZERS
 
 from insnet.decoding.config import Bounds, GenerationConfig
 from insnet.decoding.request import Request, required_words
 from insnet.decoding.trace import log_prob_of_steps
+from insnet.model import Model
 
 TOLD = {"count_head": 12, "length_conditioned": True}
 MODELS = [("insnet", {}), ("insnet", {"count_head": 12}), ("insnet", TOLD), ("autoregressive", {})]
@@ -108,3 +112,19 @@ def test_a_log_prob_is_the_sum_of_its_traces_parts(model):
         assert all(map(math.isfinite, [*parts, *ends])) and max([*parts, *ends]) <= 0
         assert log_prob_of_steps(text.steps) == pytest.approx(sum(parts) + sum(ends))
         assert model.family.config.longest or all(end < 0 for end in ends if text.finished)
+
+
+def test_a_text_with_all_its_words_gets_no_further_one_behind_a_comma():
+    """A byte-level piece without a space would be one, though spaces do not show it: "hill,and,by"."""
+    tokenizer, torn = TOKENIZERS["gpt2"], 0
+    family = small_family("gaps", tokenizer.size, layers=1, scale=0.5, dtype=torch.float32)
+    family.read_vocabulary(tokenizer)
+    with torch.no_grad():
+        family.close_head.bias.fill_(-2.0)  # it would rather go on
+    model = Model(family, tokenizer, GenerationConfig())
+    for seed in range(40):
+        text = model.generate(["king"], length=(4, 4), seed=seed, temperature=1.5, top_k=0, decent=False).text
+        last = text.split()[-1]
+        assert len(text.split()) == 4 and not re.search(r"[,;:!?%][^\W\d_]", last), text
+        torn += bool(re.search(r"[,;:!?%]", last))
+    assert torn > 3  # it had the opportunity

@@ -124,7 +124,7 @@ class Chooser:
         neighbours, origins = neighbours_of_slot(canvas, slot)  # (N, 2) each
         is_blank = empty_blanks(state.canvas, state.limits)[row, slot] if state.limits.has_blanks else None
         is_full = self._is_full(state, row, is_blank) if closes else None
-        barred = self._barred(origins, is_full, is_blank)  # (N, V + 1)
+        barred = self._barred(neighbours, origins, is_full, is_blank)  # (N, V + 1)
         if log_probs.shape[1] > self.lexicon.size:
             never = self._never_empty(state, chosen, canvas, is_blank, closes=closes)
             self._bar_by_nothing(barred, never, log_probs[:, -1:])
@@ -145,8 +145,8 @@ class Chooser:
         token = choices.gather(1, index[:, None])[:, 0]
         return token.where(log_probs.amax(dim=1) > -math.inf, NOTHING)
 
-    def _barred(self, origins: Tensor, is_full: Tensor | None, is_blank: Tensor | None) -> Tensor:
-        """What bars tokens (N, V + 1) from a slot between tokens of these origins (N, 2): they would spoil a required
+    def _barred(self, neighbours: Tensor, origins: Tensor, is_full: Tensor | None, is_blank: Tensor | None) -> Tensor:
+        """What bars tokens (N, V + 1) from a slot between tokens (N, 2) of these origins: they would spoil a required
         word, begin none in a blank (N,), or begin one too many (N,).
 
         By induction no piece ever glues itself to a required word: behind one only word-initial pieces may go, so what
@@ -154,6 +154,7 @@ class Chooser:
         """
         left, right = (origins != INSERTED).long().unbind(1)
         full, blank = (torch.zeros_like(left) if flag is None else flag.long() for flag in (is_full, is_blank))
+        full = full if is_full is None else full * (1 + self.lexicon.is_symbol[neighbours[:, 0]])
         return self.lexicon.barred[full, blank, left, right]
 
     def _is_full(self, state: State, row: Tensor, is_blank: Tensor | None) -> Tensor:

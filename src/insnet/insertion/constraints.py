@@ -47,15 +47,21 @@ class Lexicon:
 
     @cached_property
     def barred(self) -> Tensor:
-        """What to add (2, 2, 2, 2, V + 1) to log-probabilities: -inf for tokens that may not go into a slot, else 0, by
-        [no word may begin, it is a blank without a word, a required word stands left of it, one stands right of it];
-        the last column is that of no token."""
-        allowed = self.generatable.expand(2, 2, 2, 2, -1).clone()
-        allowed[1] &= ~self.is_parted[0]
+        """What to add (3, 2, 2, 2, V + 1) to log-probabilities: -inf for tokens that may not go into a slot, else 0, by
+        [no word may begin, nor without a space behind a symbol: 1 and 2; it is a blank without a word; a required word
+        stands left of it; one stands right of it]; the last column is that of no token."""
+        allowed = self.generatable.expand(3, 2, 2, 2, -1).clone()
+        allowed[1:] &= ~self.is_parted[0]
+        allowed[2] &= self.starts_word
         allowed[:, 1] &= self.is_word
         allowed[:, :, 1] &= self.may_follow_required
         allowed[:, :, :, 1] &= self.may_precede_required
         return F.pad(torch.zeros(allowed.shape, device=allowed.device).masked_fill(~allowed, -math.inf), (0, 1))
+
+    @cached_property
+    def is_symbol(self) -> Tensor:
+        """True (V,) for marks like a comma or a bracket, behind which a further piece would be a word."""
+        return self.joins_left | self.joins_right
 
     @cached_property
     def is_parted(self) -> Tensor:
