@@ -23,12 +23,10 @@ from insnet.text.stop_words import is_stop_word
 from scripts.everyday_names import renamed
 
 SHORTEST, LONGEST = 5, 24  # words
-BEST_LENGTHS = range(8, 17)
-OTHER_LENGTHS_KEPT = 0.6
 VALID_LINES = 130  # per register
 TELLING_WORDS = 3  # content words of a line that has something to say
 OTHERS_KEPT = 0.4
-FAMILIAR = 4  # how often Tatoeba has a word that other sources may use
+FAMILIAR = 2  # how often Tatoeba has a word that other sources may use
 
 _PLAIN = re.compile(r"[A-Z][A-Za-z0-9 ,'’$%&éèçñüöá-]*[.!?]")
 _WORD = re.compile(r"[A-Za-z'’éèçñüöá]+(?:-[A-Za-z]+)*|\d[\d,.:]*")
@@ -75,17 +73,17 @@ class Register:
 
 
 REGISTERS = {
-    "tatoeba": Register("everyday/tatoeba", 260_000, 2, False, is_talk=True),
-    "novels": Register("everyday/pg_fiction_third", 150_000, 1, True),
-    "wikipedia": Register("wikipedia/train", 75_000, 2, True),
-    "news": Register("everyday/wikinews", 32_000, 3, True),
-    "voice": Register("common_voice/train", 36_000, 1, False),
-    "chat": Register("everyday/dialog_star_self", 24_000, 1, True, is_talk=True),
-    "government": Register("everyday/digitalgov", 14_000, 1, True),
-    "bookings": Register("everyday/dialog_sgd_tm4", 20_000, 1, True, is_talk=True),
-    "health": Register("everyday/medquad", 14_000, 0, True),
-    "company": Register("everyday/posthog", 9_000, 1, True),
-    "travel": Register("everyday/wikivoyage_part", 6_000, 2, True),
+    "tatoeba": Register("everyday/tatoeba", 340_000, 2, False, is_talk=True),
+    "novels": Register("everyday/pg_fiction_third", 300_000, 1, True),
+    "wikipedia": Register("wikipedia/train", 150_000, 2, True),
+    "news": Register("everyday/wikinews", 45_000, 3, True),
+    "voice": Register("common_voice/train", 45_000, 1, False),
+    "chat": Register("everyday/dialog_star_self", 60_000, 1, True, is_talk=True),
+    "government": Register("everyday/digitalgov", 18_000, 1, True),
+    "bookings": Register("everyday/dialog_sgd_tm4", 45_000, 1, True, is_talk=True),
+    "health": Register("everyday/medquad", 26_000, 0, True),
+    "company": Register("everyday/posthog", 16_000, 1, True),
+    "travel": Register("everyday/wikivoyage_part", 9_000, 2, True),
 }
 
 
@@ -114,7 +112,7 @@ def main() -> None:
 def kept(
     corpora: Path, register: Register, familiar: frozenset[str], seen: set[str], dice: random.Random
 ) -> Iterator[str]:
-    """A register's lines that fit, each once; of those that are shorter or longer than people want, only a share."""
+    """A register's lines that fit, each once; of those that have little to say, only a share."""
     for line in read(corpora / f"{register.file}.txt"):
         named = renamed(" ".join(line.replace("’", "'").split()), dice)
         if named is None or not is_plain(named, register):
@@ -122,8 +120,7 @@ def kept(
         words = _WORD.findall(named)
         if register.must_be_familiar and not all(is_familiar(word, familiar) for word in words[1:]):
             continue
-        share = (1 if len(words) in BEST_LENGTHS else OTHER_LENGTHS_KEPT) * (1 if is_telling(words) else OTHERS_KEPT)
-        if dice.random() > share:
+        if not is_telling(words) and dice.random() > OTHERS_KEPT:
             continue
         key = " ".join(words).lower()
         if key not in seen and not unfit_words(named):
