@@ -83,9 +83,15 @@ def _scores_of_groups(
 
 
 def _fluencies_of_group(scribe: Scribe, group: Sequence[Written], seed: int, config: GenerationConfig) -> list[float]:
-    """How well each text of a group reads; a group of one is not read. Each is read alone: what it is padded with would
-    change the last bits of its scores, and so which of two like texts is kept, from batch to batch."""
-    return fluencies(scribe, group, [seed] * len(group), config) if len(group) > 1 else [0.0] * len(group)
+    """How well each text of a group reads; a group of one is not read, and the same text only once. Each group is read
+    by itself: what texts are padded with changes the last bits of their scores, and so which of two like ones is kept.
+    """
+    if len(group) < 2:
+        return [0.0] * len(group)
+    different = list({(written.text, written.finished): written for written in group}.values())
+    scores = fluencies(scribe, different, [seed] * len(different), config)
+    of_text = {(written.text, written.finished): score for written, score in zip(different, scores, strict=True)}
+    return [of_text[written.text, written.finished] for written in group]
 
 
 def _ranked(group: Sequence[Written], scores: Sequence[float], scribe: Scribe) -> list[Written]:

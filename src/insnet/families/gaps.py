@@ -191,7 +191,7 @@ class Gaps(Generator):
         layout = laid_out(batch, self.typed)
         remaining = layout.spread(self._remaining(batch, is_told), _UNTOLD)
         embedded = self._embedded(layout.tokens, layout.standing.is_ahead, layout.is_passed, remaining)
-        hidden = self.decoder(embedded, layout.standing).flatten(0, 1)  # (R * W, D)
+        hidden = self.decoder(embedded, layout.standing, has_ahead=layout.has_ahead).flatten(0, 1)  # (R * W, D)
         place = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
         is_next_given = batch.given.roll(-1, dims=1)  # (B, L) <eos> counts as given
         is_inside = batch.given & (place > 0) & is_next_given & ~batch.starts_word.roll(-1, dims=1)

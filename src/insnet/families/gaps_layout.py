@@ -29,6 +29,8 @@ class Layout:
     """(R, W) true for given tokens in a passage."""
     slot_of_place: Tensor
     """(B, L) where, among all R * W slots, each place of a text's passage is; one more where there is none."""
+    has_ahead: bool
+    """Whether anything is given in any text."""
 
     def spread(self, values: Tensor, fill: int) -> Tensor:
         """Values (B, L) of the texts' places as (R, W)."""
@@ -45,7 +47,8 @@ def laid_out(batch: TokenBatch, typed: Tensor) -> Layout:
     is_given = batch.given & is_passage & (place > 0)
     count = is_given.cumsum(dim=1)  # (B, L) given tokens up to each place
     most = count[:, -1]
-    starts, rows, width = _starts((batch.lengths - 1 + most).tolist())
+    sizes, counts = torch.stack([batch.lengths - 1 + most, most]).tolist()
+    starts, rows, width = _starts(sizes)
     first = torch.tensor(starts, device=place.device)[:, None]
     slots = rows * width
     slot_of_place = torch.where(is_passage, first + most[:, None] + place, slots)
@@ -65,7 +68,7 @@ def laid_out(batch: TokenBatch, typed: Tensor) -> Layout:
         text=filled(number, number, _NO_TEXT),
     )
     ahead = torch.where(place == 1, typed[batch.tokens], batch.tokens)
-    return Layout(filled(batch.tokens, ahead, 0), standing, filled(is_given, no, 0), slot_of_place)
+    return Layout(filled(batch.tokens, ahead, 0), standing, filled(is_given, no, 0), slot_of_place, any(counts))
 
 
 def _starts(sizes: Sequence[int]) -> tuple[list[int], int, int]:
