@@ -181,6 +181,22 @@ def test_more_is_drawn_where_candidates_are_alike():
     assert len(only) == 3 and len({result.text for result in only}) < 3
 
 
+def test_candidates_begin_and_are_read_once(monkeypatch):
+    model = small_model("gaps", "word")
+    started, read = [], []
+    encode, log_likelihood = model.family._encode, model.family.log_likelihood
+    monkeypatch.setattr(
+        model.family, "_encode", lambda state, *new: started.append(len(state.row)) or encode(state, *new)
+    )
+    monkeypatch.setattr(
+        model.family, "log_likelihood", lambda batch: read.extend(batch.tokens.tolist()) or log_likelihood(batch)
+    )
+    result = model.generate(["bread"], seed=7, **{**POOL, "candidates": 40, "max_words": 2})
+    assert started[:2] == [1, 40], "what is given is the same for all candidates"
+    assert 1 < len(read) == len({tuple(tokens) for tokens in read}) < 40, "a text that came twice was read twice"
+    assert result.text
+
+
 def test_samples_are_accepted_or_refused_in_a_sentence():
     model = small_model("gaps", "word")
     results = model.generate(["ship"], num_samples=4, seed=1, accept=lambda text: len(text) % 2 == 0, **POOL)

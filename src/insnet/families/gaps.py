@@ -19,10 +19,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from insnet.families.gaps_layout import laid_out
-from insnet.families.generator import FamilyConfig, Generator, Prompt, State, Traits, restarted
+from insnet.families.generator import FamilyConfig, Generator, Prompt, State, Traits, map_tensors, restarted, rows_alike
 from insnet.families.losses import FamilyObjective, Likelihood, LossContext, LossTerm, at_least_float32
 from insnet.families.offers import ChosenSlots, Insertions
-from insnet.insertion.canvas import CLOSE, INSERTED, Canvas, Edits, apply
+from insnet.insertion.canvas import CLOSE, INSERTED, Edits, apply
 from insnet.layers.cache import Append, KeyValueCache, entries_for
 from insnet.layers.frozen_head import nats_under_frozen
 from insnet.layers.gaps import GapsTransformer, Standing
@@ -246,19 +246,24 @@ class Gaps(Generator):
     # ---- decoding: one cached row per token of the text, and one per given token ahead ----
 
     def start(self, prompt: Prompt) -> State:
-        """Encodes what is ahead of the first open slot, and the text up to it."""
-        canvas, like = prompt.canvas, self.ahead
-        place = torch.arange(prompt.longest, device=canvas.length.device)
-        frontier = _next_frontier(canvas, torch.zeros_like(canvas.length), prompt.longest)
+        """Encodes what is ahead of the first open slot, and the text up to it; once for all rows that begin alike, as
+        the candidates of a request do. Asks the device which they are."""
+        state = State.first(prompt, None)
+        first, alike = rows_alike(state)
+        return replace(state, memory=map_tensors(self._started(state.select(first)), lambda tensor: tensor[alike]))
+
+    def _started(self, state: State) -> Memory:
+        """What is known before the first step."""
+        canvas, longest, like = state.canvas, state.longest, self.ahead
+        place = torch.arange(longest, device=canvas.length.device)
+        frontier = canvas.next_open_slot(torch.zeros_like(canvas.length), longest)
         is_ahead = (place > frontier[:, None]) & (place < canvas.length[:, None] - 1)  # (B, L)
-        is_given = (canvas.origin[:, : prompt.longest] != INSERTED) | is_ahead
+        is_given = (canvas.origin[:, :longest] != INSERTED) | is_ahead
         given = is_given.cumsum(dim=1)
-        key = torch.where(is_ahead, place, place + prompt.longest).masked_fill(
-            place >= canvas.length[:, None] - 1, 1 << 30
-        )
+        key = torch.where(is_ahead, place, place + longest).masked_fill(place >= canvas.length[:, None] - 1, 1 << 30)
         order = key.argsort(dim=1)  # (B, L) what is ahead, then the passage
         count, shape = canvas.length - 1, self.config.shape()
-        entries, rows = entries_for(prompt.longest), len(order)
+        entries, rows = entries_for(longest), len(order)
         none = torch.zeros(rows, entries, dtype=torch.int64, device=place.device)
         memory = Memory(
             KeyValueCache.empty(rows, shape.layers, shape.cached_heads, entries, shape.head_width, like),
@@ -269,11 +274,10 @@ class Gaps(Generator):
             frontier=frontier,
             passed=given.gather(1, frontier[:, None])[:, 0],
             last=like.new_zeros(rows, shape.width),
-            has_ahead=prompt.longest > 2,
+            has_ahead=longest > 2,
         )
-        state = State.first(prompt, memory)
         new = _New(order, is_ahead.gather(1, order), given.gather(1, order), is_given.gather(1, order), count)
-        return replace(state, memory=self._encode(state, new, prompt.longest - 1))
+        return self._encode(replace(state, memory=memory), new, longest - 1)
 
     def offer(self, state: State) -> Insertions:
         """The one open slot, every token in it, and its closing."""
@@ -298,7 +302,7 @@ class Gaps(Generator):
         canvas = replace(canvas, closed_after=canvas.closed_after | closes_left)
         state, memory = state.after(edits, canvas), state.memory
         puts, closes = edits.puts()[:, 0], edits.token[:, 0] == CLOSE
-        next_slot = _next_frontier(canvas, memory.frontier, state.longest)
+        next_slot = canvas.next_open_slot(memory.frontier, state.longest)
         is_over = ~canvas.open_slots()[:, : state.longest].any(dim=1)
         count = torch.where(closes & ~is_over, next_slot - memory.frontier, puts.long())
         is_foreign = (puts | closes) & (edits.slot[:, 0] != memory.frontier)
@@ -386,13 +390,6 @@ class _New:
     is_given: Tensor
     count: Tensor
     """(B,) how many of them each row has."""
-
-
-def _next_frontier(canvas: Canvas, start: Tensor, longest: int) -> Tensor:
-    """The first open slot (B,) from some place (B,) on; where there is none, the last slot."""
-    place = torch.arange(longest, device=start.device)
-    is_open = canvas.open_slots()[:, :longest] & (place >= start[:, None])
-    return torch.where(is_open.any(dim=1), is_open.long().argmax(dim=1), canvas.length - 2)
 
 
 def _wider(table: Tensor, entries: int) -> Tensor:

@@ -203,6 +203,19 @@ def restarted(family: Generator, state: State, canvas: Canvas, order: Tensor) ->
     return dataclasses.replace(state, canvas=canvas, longest=longest, memory=fresh.memory)
 
 
+def rows_alike(state: State) -> tuple[Tensor, Tensor]:
+    """The first of all rows that show the same text and are asked for as many words (A,), and which of these each row
+    is like (B,). Asks the device."""
+    canvas, limits = state.canvas, state.limits
+    places = (canvas.tokens, canvas.origin, canvas.closed_after)
+    figures = (canvas.length, limits.min_words, limits.max_words, limits.word_correction)
+    shown = [each.long() for each in (*places, *(figure[:, None] for figure in figures))]
+    _, alike = torch.unique(torch.cat(shown, dim=1), dim=0, return_inverse=True)
+    row = torch.arange(len(alike), device=alike.device)
+    first = torch.full_like(row, len(row)).scatter_reduce(0, alike, row, "amin")
+    return first[: int(alike.max()) + 1], alike
+
+
 def sentence_of_batch(batch: TokenBatch) -> Sentence:
     """What an order may look at."""
     return Sentence(batch.tokens, batch.lengths, batch.given, batch.starts_word, batch.seeds)

@@ -56,6 +56,13 @@ class Canvas:
         """True (B, L) at slots that take an insertion."""
         return self.is_slot() & ~self.closed_after
 
+    def next_open_slot(self, start: Tensor, longest: int) -> Tensor:
+        """The first open slot (B,) from some slot (B,) on, no row having more places than `longest`; where there is
+        none, the last slot."""
+        slot = torch.arange(longest, device=start.device)
+        is_open = self.open_slots()[:, :longest] & (slot >= start[:, None])
+        return torch.where(is_open.any(dim=1), is_open.long().argmax(dim=1), self.length - 2)
+
 
 @dataclass(frozen=True)
 class Edits:
