@@ -15,7 +15,7 @@ from insnet.families.generator import Generator
 from insnet.families.insnet_config import InsNetObjective
 from insnet.families.quantize import quantized, restored
 from insnet.families.storage import load_model
-from insnet.shelf import find
+from insnet.shelf import find, made_ready
 from insnet.text.batching import Batches, BatchingConfig
 from insnet.text.tokenizer import load_tokenizer
 from insnet.training.devices import make_accelerator
@@ -106,7 +106,7 @@ def main(
     folder = find(model)
     of_valid = load_recipe(recipe or folder / RECIPE_FILE)
     sentences = "" if limit is None else f", the first {limit}"
-    found = measure(folder, of_valid, rounded=rounded, taus=tolerances(tau), limit=limit)
+    found = measure(made_ready(folder), of_valid, rounded=rounded, taus=tolerances(tau), limit=limit)
     what = f"{of_valid.data.folder}/valid{sentences}"
     report(what, of_valid.train.seed, output, *found, command=command.command_line())
 

@@ -56,12 +56,17 @@ def load(
     `precision` is float32, bf16 (of a large model's matrices: half the memory) or auto, which is bf16 on processors
     that compute in it.
     """
+    folder = find(name_or_folder)
+    return load_ready(made_ready(folder, fetch=fetch), device=device, precision=precision, name=name_of(folder))
+
+
+def made_ready(folder: Path, *, fetch: bool = False) -> Path:
+    """The folder that holds all of a model: of an adapter, merged with its base, one in the cache."""
     from insnet.fetching.model import fetch_model, fetched, is_adapter
 
-    folder = ready = find(name_or_folder)
-    if is_adapter(folder):
-        ready = fetch_model(folder) if fetch else fetched(folder)
-    return load_ready(ready, device=device, precision=precision, name=name_of(folder))
+    if not is_adapter(folder):
+        return folder
+    return fetch_model(folder) if fetch else fetched(folder)
 
 
 def load_ready(folder: Path, *, device: str, precision: str = "auto", name: str) -> "Model":
