@@ -21,8 +21,9 @@ from insnet.randomness import Purpose, mix
 from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import whole_word_pattern
 
-_MOST_CHARACTERS = 1 << 16  # of required text in a batch: attention over it takes the square of a row's share,
-_FEW_CHARACTERS = 64  # of which so many are nothing to worry about, however many rows were asked for
+_MOST_BYTES = 1 << 16  # of required text in a batch: attention over it takes the square of a row's share,
+_FEW_BYTES = 64  # of which so many are nothing to worry about, however many rows were asked for
+_MOST_PADDED = 4  # times the bytes of a batch's rows that they may take once all are as long as the longest
 
 
 @dataclass(frozen=True)
@@ -217,22 +218,27 @@ def seed_of_request(request: Request, seed: int) -> int:
 
 
 def _size(request: Request) -> int:
-    """How many characters are required."""
-    return sum(map(len, request.phrases()))
+    """How many bytes are required: in a script that it does not know a tokenizer makes as many pieces."""
+    return sum(len(phrase.encode("utf-8", "surrogatepass")) for phrase in request.phrases())
 
 
 def _batches(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
-    """All indices in batches of like size; fewer to a batch where requests are so long that memory would run out.
+    """All indices in batches of like size; fewer to a batch where requests are so long that memory would run out, or
+    where one is so much longer than the others that these would wait for it.
 
     >>> [len(batch) for batch in _batches([2048] * 64, 64)], [len(batch) for batch in _batches([64] * 2048, 2048)]
     ([32, 32], [2048])
+    >>> [len(batch) for batch in _batches([2000] + [20] * 10, 64)]
+    [10, 1]
     """
     batch: list[int] = []
-    most_characters = max(_MOST_CHARACTERS, most * _FEW_CHARACTERS)
+    most_bytes, whole = max(_MOST_BYTES, most * _FEW_BYTES), 0
     for index in sorted(range(len(sizes)), key=sizes.__getitem__):
-        if batch and (len(batch) == most or (len(batch) + 1) * sizes[index] > most_characters):
+        padded, own = (len(batch) + 1) * sizes[index], max(sizes[index], _FEW_BYTES)
+        if batch and (len(batch) == most or padded > most_bytes or padded > _MOST_PADDED * (whole + own)):
             yield batch
-            batch = []
+            batch, whole = [], 0
         batch.append(index)
+        whole += own
     if batch:
         yield batch

@@ -88,9 +88,8 @@ def _scores(query: Tensor, memory: Memory) -> Tensor:
     """(B, H, Q, K) of queries (B, H, Q, W); H/G of them share a key."""
     rows, heads, queries, width = query.shape
     keys = memory[0].to(query.dtype)
-    grouped = query.reshape(rows, keys.shape[1], -1, width)  # (B, G, H/G * Q, W)
-    scores: Tensor = _product(grouped, keys.transpose(2, 3)) * width**-0.5
-    return scores.reshape(rows, heads, queries, -1)
+    grouped = query.reshape(rows, keys.shape[1], -1, width) * width**-0.5  # (B, G, H/G * Q, W)
+    return _product(grouped, keys.transpose(2, 3)).reshape(rows, heads, queries, -1)
 
 
 def _received(shares: Tensor, memory: Memory) -> Tensor:
