@@ -30,6 +30,7 @@ from insnet.threads import set_threads
 HOSTILE = 1000  # lists of each of two seeds
 USUAL = range(8, 17)  # words of a text for two to four given ones
 BATCH = 16
+OTHERS = ("small", "general", "prompted", "grammar")  # whose texts readers had beside the default model's
 _AT_A_TIME = 50
 ROUNDS = 5
 _BUSY = "while True: pass"
@@ -79,6 +80,24 @@ def form_of(results: Sequence[Result], lists: Sequence[Sequence[str]]) -> dict[s
         "keyword_lists": keyword_lists(texts, lists),
         "begun_and_ended": sum(text[:1] == text[:1].upper() and text[-1:] in '.!?"' for text in texts) / len(texts),
     }
+
+
+def of_reading(reading: dict[str, Any]) -> dict[str, float]:
+    """What a blind reading found: the default model's figures by their own names, those of others with theirs.
+
+    >>> score = {"usable": 0.7, "grammar": 4.8, "sense": 4.2}
+    >>> of_reading({"systems": {"default": score, "second": score}, "headline": {"usable_of_five": 0.9}})
+    {'usable_first': 0.7, 'grammar': 4.8, 'sense': 4.2, 'usable_of_five': 0.9}
+    """
+    found = {}
+    for system in ("default", *OTHERS):
+        if system in reading["systems"]:
+            for name in ("usable", "grammar", "sense"):
+                own = (f"{name}_first" if name == "usable" else name) if system == "default" else f"{name}_{system}"
+                found[own] = reading["systems"][system][name]
+    if "usable_of_five" in reading["headline"]:
+        found["usable_of_five"] = reading["headline"]["usable_of_five"]
+    return found
 
 
 def seconds_of(call: Callable[[int], object]) -> list[float]:
@@ -176,7 +195,7 @@ def main(
         parallel = load(small, device="cpu").generate_batch(wanted, seed=seed, mode="parallel")
         figures["small_rounds_per_word"] = rounds_per_word(parallel)
     if reading is not None:
-        figures |= read_json_object(reading)["headline"]
+        figures |= of_reading(read_json_object(reading))
     texts = [result.text for result in results]
     data = f"{lists.name}, {len(wanted)} keyword lists"
     report(data, seed, output, figures, detail, outputs=texts, command=command.command_line())

@@ -32,7 +32,7 @@ ATTRIBUTIONS = (
     "Novels from Project Gutenberg by authors who died in or before 1955, public domain.",
 )
 SHOWN = (
-    "usable_default", "grammar_default", "sense_default", "words_mean", "parses", "loops", "valid_token",
+    "usable_first", "usable_of_five", "grammar", "sense", "words_mean", "parses", "loops", "valid_token",
     "valid_close",
 )  # fmt: skip
 

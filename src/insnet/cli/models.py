@@ -12,7 +12,7 @@ from insnet.cli.writer import ready_folder
 if TYPE_CHECKING:
     from insnet.shelf import ModelCard
 
-MOST_TELLING = ("usable_default", "grammar_default", "bleu4", "coverage", "length_ratio", "judge_ppl")
+MOST_TELLING = ("usable_first", "usable_of_five", "grammar", "bleu4", "coverage", "length_ratio", "judge_ppl")
 
 app = typer.Typer(invoke_without_command=True, help="List the installed models, or fetch what one of them needs.")
 
