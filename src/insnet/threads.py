@@ -5,6 +5,7 @@ kept busy, against 10 s with one thread. Threads that sleep at once lose by waki
 they spin for some ten microseconds, and then sleep. Only commands set threads, never the import of the library.
 """
 
+import math
 import os
 import sys
 from collections.abc import MutableMapping
@@ -37,12 +38,13 @@ def spin_briefly(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 def free_cores(cores: int, load: float) -> int:
-    """How many of our cores others leave free, at least 1; `load` is their share of all the machine's cores.
+    """How many of our cores others leave free, the rest of one counting as one, and at least 1; `load` is their share of
+    all the machine's cores. A thread too many costs little, one too few half of two cores.
 
     >>> free_cores(2, 0.1), free_cores(2, 0.5), free_cores(8, 0.5), free_cores(2, 3.0)
     (2, 1, 4, 1)
     """
-    return max(1, round(cores * (1 - load)))
+    return max(1, math.ceil(cores * (1 - load)))
 
 
 def available_cores() -> int:
