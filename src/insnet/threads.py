@@ -38,7 +38,7 @@ def spin_briefly(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 def free_cores(cores: int, load: float) -> int:
-    """How many of our cores others leave free, the rest of one counting as one, and at least 1; `load` is their share of
+    """How many of our cores others leave free, a part of one counting as one, and at least 1; `load` is their share of
     all the machine's cores. A thread too many costs little, one too few half of two cores.
 
     >>> free_cores(2, 0.1), free_cores(2, 0.5), free_cores(8, 0.5), free_cores(2, 3.0)
