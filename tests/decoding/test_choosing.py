@@ -10,6 +10,7 @@ from small_models import decider, prompt_of, small_model, traces
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.decide import Decider
+from insnet.decoding.desk import OwnDesk
 from insnet.decoding.lengths import with_length
 from insnet.decoding.loop import decode
 from insnet.decoding.rehearse import rehearsed
@@ -114,7 +115,7 @@ def test_rehearsed_length_is_a_quantile_of_untruncated_samples(name, quantile, p
     chooser = chooser_of(model, rehearsals=5, count_quantile=quantile)
     requests = [["baker"], [], ["old ship", "rain"], ["x", "y", "z"]]
     prompt = prompt_of(model, requests, seeds=[7, 8, 9, 10], max_tokens=20)
-    found = rehearsed(model.family, prompt, chooser).tolist()
+    found = rehearsed(model.family, prompt, chooser, OwnDesk()).tolist()
     free = Decider(Chooser(chooser.config.untruncated(), chooser.lexicon))
     for row, request in enumerate(requests):
         lengths = []

@@ -267,7 +267,8 @@ def _scores(scribe: Scribe, rows: Sequence[Given], score: Callable[[TokenBatch],
             seeds=[rows[index].seed for index in chunk],
             specials=scribe.tokenizer.specials,
         )
-        scores.update(zip(chunk, score(batch.to(device)).cpu(), strict=True))
+        with scribe.desk.turn():
+            scores.update(zip(chunk, score(batch.to(device)).cpu(), strict=True))
     return [scores[index] for index in range(len(rows))]
 
 

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -10,7 +10,8 @@ from insnet.decoding.abstain import Abstaining
 from insnet.decoding.choose import Chooser
 from insnet.decoding.config import GenerationConfig
 from insnet.decoding.decide import Decider
-from insnet.decoding.loop import Decide, decode
+from insnet.decoding.desk import Desk, OwnDesk
+from insnet.decoding.loop import Decide
 from insnet.decoding.prompt import prompt_of_requests
 from insnet.decoding.rehearse import rehearsed
 from insnet.decoding.request import Request
@@ -64,6 +65,7 @@ class Scribe:
     family: Generator
     tokenizer: Tokenizer
     lexicon: Lexicon
+    desk: Desk = field(default_factory=OwnDesk)
 
     def write(
         self,
@@ -125,7 +127,7 @@ class Scribe:
             rows = [unknown[place] for place in places]
             own_seeds = [seed_of_request(requests[row], seeds[row]) for row in rows]
             prompt = self.prompt([requests[row] for row in rows], own_seeds, config)
-            counts = rehearsed(self.family, prompt, Chooser(config, self.lexicon)).tolist()
+            counts = rehearsed(self.family, prompt, Chooser(config, self.lexicon), self.desk).tolist()
             for row, count in zip(rows, counts, strict=True):
                 known[row] = replace(requests[row], insertions=count)
         return known
@@ -134,7 +136,7 @@ class Scribe:
         """Each step of one text as it is made, with the text before it, which holds no indecent word at any time."""
         prompt = self.prompt([request], [seed_of_request(request, seed)], config)
         [replay] = self._starts(prompt, [request])
-        rounds = decode(self.family, prompt, Abstaining(self.decider(config), [request], self.tokenizer))
+        rounds = self.desk.rounds(self.family, prompt, Abstaining(self.decider(config), [request], self.tokenizer))
         made = (step for round_ in rounds for step in steps_of(round_) if step is not None)
         for newest in without_closings(made):
             for own in self._tidied(request, replay, [newest]):
@@ -157,7 +159,7 @@ class Scribe:
     def carry_out(self, prompt: Prompt, requests: Sequence[Request], decide: Decide) -> list[Written]:
         """The texts that a prompt grows into."""
         recorder = Recorder(len(requests))
-        for step in decode(self.family, prompt, decide):
+        for step in self.desk.rounds(self.family, prompt, decide):
             recorder.steps.append(step)
         traces = [list(without_closings(steps)) for steps in recorder.traces()]
         rows = zip(requests, self._starts(prompt, requests), traces, strict=True)

@@ -1,0 +1,1 @@
+"""The service: many clients, one model."""
