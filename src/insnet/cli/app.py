@@ -12,18 +12,23 @@ from insnet.cli.evaluate import evaluate
 from insnet.cli.generate import generate, infill
 from insnet.cli.models import app as models
 from insnet.cli.score import score
+from insnet.cli.serve import serve
 from insnet.cli.train import finetune, prepare, retrofit, train
 from insnet.threads import set_threads
 
 _EXTRA_OF_PACKAGE = {
     "accelerate": "train",
+    "fastapi": "serve",
     "matplotlib": "plot",
+    "prometheus_client": "serve",
+    "pydantic": "serve",
     "tensorboard": "train",
     "transformers": "hf",
+    "uvicorn": "serve",
     "yake": "keywords",
 }
 
-_COMPUTES_AT_ONCE = ("generate", "infill", "score", "evaluate")  # training has its own processes and devices
+_COMPUTES_AT_ONCE = ("generate", "infill", "score", "evaluate", "serve")  # training has its own processes and devices
 
 app = typer.Typer(
     help="Insertion-based text generation: keywords in, a sentence that holds every one of them out.",
@@ -40,6 +45,7 @@ app.command()(train)
 app.command()(retrofit)
 app.command()(finetune)
 app.command()(evaluate)
+app.command()(serve)
 app.add_typer(benchmark, name="benchmark")
 app.add_typer(models, name="models")
 
