@@ -278,3 +278,13 @@ def test_fresh_lists_are_written_in_both_modes(benchmark, model_folder, tmp_path
         steps, words = sum(result.steps for result in results), sum(len(text.split()) for text in written)
         assert own[mode]["rounds_per_word"] == pytest.approx(steps / words)
         assert (own[mode]["kept_in_order"], own[mode]["parses"]) == (1.0, 0.25)
+
+
+def test_a_service_under_load_answers_everybody(benchmark, model_folder, tmp_path):
+    (tmp_path / "lists.txt").write_text("baker bread\nsea\n")
+    options = ["--lists", tmp_path / "lists.txt", "--clients", "3", "--seconds", "0.5", "--requests", "20"]
+    ended = benchmark("serve_load", model_folder, *options, "--small", model_folder, "--output", tmp_path / "s.json")
+    figures = json.loads((tmp_path / "s.json").read_text())["headline"]
+    assert ended.code == 0 and figures["clients"] == 3 and figures["requests"] >= 3
+    assert figures["dropped"] == figures["keyword_violations"] == 0 and figures["memory_requests"] == 20
+    assert 0 < figures["p50_ms"] <= figures["p95_ms"] <= figures["p99_ms"]

@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from small_models import small_model
 
 from insnet.serving.app import create_app
+from insnet.serving.office import FullError, Office
 from insnet.serving.settings import ServiceConfig
 from insnet.text.words import contains_in_order
 
@@ -115,6 +116,15 @@ def test_who_waits_too_long_is_told_and_nothing_stays(client):
     while "insnet_requests_now 0.0" not in client.get("/metrics").text and time.monotonic() < until:
         time.sleep(0.02)
     assert "insnet_requests_now 0.0" in client.get("/metrics").text
+
+
+def test_a_request_that_would_be_late_is_not_let_in(model):
+    office = Office(100)
+    tickets = [office._enter(60.0) for _ in range(10)]  # each takes a second, as far as is known
+    with pytest.raises(FullError, match="try again in 10 s"):
+        office._enter(5.0)
+    office._leave(tickets.pop())
+    assert office.requests == 9 and office._enter(30.0)
 
 
 def test_a_mistake_of_ours_shows_no_stack_trace(client, model, monkeypatch):

@@ -27,7 +27,7 @@ class ClosedError(RuntimeError):
 
 
 class Office:
-    """Lets requests in and counts them."""
+    """Lets requests in and counts them: no more than there is room for, and none that would be late."""
 
     def __init__(self, most_requests: int) -> None:
         self._most = most_requests
@@ -112,8 +112,9 @@ class Office:
         with self._lock:
             if not self._is_open:
                 raise ClosedError("the service is shutting down")
-            if len(self._tickets) >= self._most:
-                raise FullError(max(1, round(self._seconds * len(self._tickets))))
+            wait = self._seconds * len(self._tickets)
+            if len(self._tickets) >= self._most or wait > seconds:
+                raise FullError(max(1, round(wait)))
             ticket = Ticket(seconds)
             self._tickets.add(ticket)
             return ticket
