@@ -35,11 +35,12 @@ def create_app(model: Model, config: ServiceConfig | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        desk = SharedDesk()
-        model.scribe = replace(model.scribe, desk=desk)
+        own, desk = model.scribe, SharedDesk()
+        model.scribe = replace(own, desk=desk)
         yield
         await office.close()
         desk.stop()
+        model.scribe = own
 
     app = FastAPI(title="insnet", description=_DESCRIPTION, lifespan=lifespan)
     _say_what_is_wrong(app)
