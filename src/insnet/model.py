@@ -1,7 +1,7 @@
 """A model as its user sees it: keywords in, text out."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -118,8 +118,7 @@ class Model:
     def infill(self, text: str, *, num_samples: int, **options: Any) -> list[Result]: ...
     def infill(self, text: str, *, num_samples: int | None = None, **options: Any) -> Result | list[Result]:
         """The text with its blanks (___) filled and all else kept word for word; options as in `generate_batch`."""
-        if not self.family.traits.fills_blanks:
-            raise ValueError(f"a model of the family {self._family_name} writes left to right; it fills no blanks")
+        self.check_fills_blanks()
         if options.get("any_order"):
             raise ValueError("any_order is for keywords: the text around blanks keeps its order")
         return self._one(blanks(text), num_samples, options)
@@ -134,7 +133,18 @@ class Model:
         in that were not given; and every other setting of insnet.decoding.config by its name.
         """
         job = self.job(**options)
-        return self._answer([Request(required_words(keywords)) for keywords in keyword_lists], [job.seed], job)
+        requests = [Request(required_words(keywords)) for keywords in keyword_lists]
+        return self._answer([(job.bounded(request), job.seed) for request in requests], job)
+
+    def outcomes(
+        self, requests: Sequence[Request], seeds: Sequence[int], *, num_samples: int = 1, **options: Any
+    ) -> list[list[Result] | ValueError]:
+        """For each request its texts, written with its own seed, or why there are none: a request that cannot be met
+        costs the others nothing. Each may have a length and banned words of its own; options as in `generate_batch`."""
+        pairs = list(zip(requests, seeds, strict=True))
+        if num_samples == 1:
+            return self._outcomes(pairs, self.job(**options))
+        return [self._samples_or_error(request, num_samples, {**options, "seed": seed}) for request, seed in pairs]
 
     def stream(self, keywords: Sequence[str], **options: Any) -> Iterator[dict[str, Any]]:
         """One trace entry per step, as the text grows.
@@ -192,14 +202,33 @@ class Model:
                 raise ValueError(f"candidate_choice is {selection.candidate_choice!r}, but {why}; use 'consensus'")
         return job
 
+    def check_fills_blanks(self) -> None:
+        """A ValueError if there can be words only behind what is given."""
+        if not self.family.traits.fills_blanks:
+            raise ValueError(f"a model of the family {self._family_name} writes left to right; it fills no blanks")
+
     @property
     def _family_name(self) -> str:
         return type(self.family).__name__
 
     def _one(self, request: Request, num_samples: int | None, options: dict[str, Any]) -> Result | list[Result]:
         job = self.job(**options)
+        request = job.bounded(request)
         if num_samples is None:
-            return self._answer([request], [job.seed], job)[0]
+            return self._answer([(request, job.seed)], job)[0]
+        return self._samples(request, num_samples, job)
+
+    def _samples_or_error(
+        self, request: Request, num_samples: int, options: dict[str, Any]
+    ) -> list[Result] | ValueError:
+        job = self.job(**options)
+        try:
+            return self._samples(job.bounded(request), num_samples, job)
+        except ValueError as error:
+            return error
+
+    def _samples(self, request: Request, num_samples: int, job: Job) -> list[Result]:
+        """So many different texts."""
         if num_samples < 1:
             raise ValueError(f"num_samples is {num_samples}; expected 1 or more")
         if job.ranks_samples:
@@ -208,7 +237,7 @@ class Model:
         for round_number in range(ROUNDS_FOR_DIFFERENT):
             first = round_number * num_samples
             seeds = [job.sample_seed(number) for number in range(first, first + num_samples)]
-            results = self._answer([request], seeds, job)
+            results = self._answer([(request, seed) for seed in seeds], job)
             for result in results:
                 different.setdefault(essence(result.text), result)
             if len(different) >= num_samples:
@@ -217,7 +246,6 @@ class Model:
 
     def _best_samples(self, request: Request, count: int, job: Job) -> list[Result]:
         """So many of the best texts, best first; the last ones come twice if there are not so many."""
-        request = job.bounded(request)
         best = best_samples(self.scribe, request, count, job)
         if not best:
             raise ValueError(_refusal([request], job, 0))
@@ -226,18 +254,46 @@ class Model:
         results = [self._result(text, seed) for text, seed in written]
         return list(itertools.islice(itertools.cycle(results), count))
 
-    def _answer(self, requests: Sequence[Request], seeds: Sequence[int], job: Job) -> list[Result]:
-        """One result for each pair of request and seed; pairs whose text is refused are tried with another seed."""
-        missing = dict(enumerate((job.bounded(request), seed) for request in requests for seed in seeds))
+    def _outcomes(self, pairs: Sequence[tuple[Request, int]], job: Job) -> list[list[Result] | ValueError]:
+        """One text for each pair of request and seed, or why there is none; all that can be are written together."""
+        outcomes: dict[int, list[Result] | ValueError] = {}
+        possible: dict[int, tuple[Request, int]] = {}
+        for place, (request, seed) in enumerate(pairs):
+            try:
+                possible[place] = self._checked(job.bounded(request), job), seed
+            except ValueError as error:
+                outcomes[place] = error
+        found = self._found(possible, job)
+        for place, (request, _) in possible.items():
+            outcomes[place] = [found[place]] if place in found else ValueError(_refusal([request], job, 0))
+        return [outcomes[place] for place in range(len(pairs))]
+
+    def _checked(self, request: Request, job: Job) -> Request:
+        """The request, if no rule or bound speaks against it before the first word is written."""
+        self.scribe.prompt([request], [job.seed], job.config)
+        return request
+
+    def _answer(self, pairs: Sequence[tuple[Request, int]], job: Job) -> list[Result]:
+        """One result for each pair of request and seed."""
+        asked = dict(enumerate(pairs))
+        found = self._found(asked, job)
+        if missing := [request for place, (request, _) in asked.items() if place not in found]:
+            raise ValueError(_refusal(missing, job, len(found)))
+        return [found[place] for place in asked]
+
+    def _found(self, pairs: Mapping[int, tuple[Request, int]], job: Job) -> dict[int, Result]:
+        """The results by their places; pairs whose text is refused are tried with other seeds, some times, and are
+        missing if that does not help."""
+        missing = dict(pairs)
         found: dict[int, Result] = {}
-        for attempt in range(job.attempts if job.may_refuse else 1):
+        for attempt in range(job.attempts):
+            if not missing:
+                break
             fresh = [(request, job.attempt_seed(seed, attempt)) for request, seed in missing.values()]
             drawn = self._draw(fresh, job if attempt == 0 else replace(job, on_written=None))
             found |= {number: result for number, result in zip(missing, drawn, strict=True) if result is not None}
             missing = {number: pair for number, pair in missing.items() if number not in found}
-            if not missing:
-                return [found[number] for number in sorted(found)]
-        raise ValueError(_refusal([request for request, _ in missing.values()], job, len(found)))
+        return found
 
     def _draw(self, pairs: Sequence[tuple[Request, int]], job: Job) -> list[Result | None]:
         """The best text of each pair, among those of several orders and seeds, then revised; None if none was
@@ -279,7 +335,7 @@ class Model:
 
 def _refusal(refused: Sequence[Request], job: Job, accepted: int) -> str:
     """Why there is no answer, though some texts of the call may have been accepted."""
-    words, bounds = " ".join(refused[0].phrases()), job.config.bounds
+    words, bounds = " ".join(refused[0].phrases()), refused[0].bounds
     whose = f"for {words!r}" if words else "without keywords"
     total = len(refused) + accepted
     several = f", and so it went for {len(refused)} of the {total} texts asked for" if total > 1 else ""

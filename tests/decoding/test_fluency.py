@@ -123,8 +123,18 @@ def test_a_text_of_a_usual_length_is_taken_where_there_is_one(keywords):
         assert best in whole
         if any(8 <= len(text.split()) <= 16 for text in whole):
             assert 8 <= len(best.split()) <= 16
-    asked = model.job(length=(3, 5), **POOL).config.fluency
-    assert (asked.usual_least, asked.usual_most) == (0, 0) and config.fluency == Fluency()
+    assert config.fluency == Fluency()
+
+
+def test_no_usual_length_counts_where_one_was_asked_for(model):
+    texts, config = drafts(model, ["captain"])
+    asked = [replace(text, request=replace(text.request, has_length=True)) for text in texts]
+    never_usual = replace(config, fluency=replace(config.fluency, usual_least=0, usual_most=0))
+    assert fluencies(model.scribe, asked, [3] * 6, config) == fluencies(model.scribe, texts, [3] * 6, never_usual)
+    request = Request(required_words(["captain"]))
+    options = [{}, {"length": (3, 5)}, {"min_words": 3}]
+    assert [model.job(**own, **POOL).bounded(request).has_length for own in options] == [False, True, True]
+    assert model.job(**POOL).bounded(replace(request, length=(3, 5))).has_length
 
 
 def test_candidates_of_all_orders_are_compared(model):

@@ -1,5 +1,6 @@
 """`insnet generate` and `insnet infill`."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,18 +39,13 @@ def generate(
         typer.Option(
             "--input",
             metavar="FILE",
-            help="One keyword list per line, parted by tabs or else by spaces; a blank line stays blank.",
+            help="One keyword list per line, parted by tabs or else by spaces (a blank line stays blank); a .csv file "
+            "with a column keywords, or keyword1, keyword2, ...; or a .jsonl file of objects with keywords. Columns "
+            "length, banned and seed are for their row, others are kept. - is standard input: lines, or JSON lines.",
         ),
     ] = None,
-    output_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="With --input: JSON lines, or plain text for a name in .txt. Run again, it goes on where it was.",
-        ),
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="With --output: start anew.")] = False,
+    output_file: options.FileOutputOption = None,
+    overwrite: options.OverwriteOption = False,
     batch_size: options.BatchSizeOption = 64,
     model: options.ModelOption = None,
     device: options.DeviceOption = options.Device.auto,
@@ -61,21 +57,22 @@ def generate(
 
     insnet generate "new york" pizza -n 5 --seed 7
     """
-    _check_usage(keywords, input_file, output_file, watch=watch, as_json=as_json, trace=trace, overwrite=overwrite)
+    if keywords and input_file is not None:
+        raise typer.BadParameter("give keywords or --input, not both")
+    _check_usage(input_file, output_file, watch=watch, as_json=as_json, trace=trace, overwrite=overwrite)
     settings = {**_bounds(length, ban, mode), "any_order": any_order, **decoding}
     refused = options.read_refused(reject)
+    load = partial(load_writer, model, device, offline=offline, mode=mode)
     if input_file is not None:
-        from insnet.cli.keyword_file import FileJob, write_file
+        from insnet.cli.file_job import FileJob, write_file
 
-        job = FileJob(
-            input_file, output_file, samples, seed, batch_size, settings, refused, as_json=as_json, trace=trace
-        )
-        write_file(job, lambda: load_writer(model, device, offline=offline, mode=mode), overwrite=overwrite)
+        asked = (input_file, output_file, samples, seed, batch_size, settings, refused, as_json, trace)
+        write_file(FileJob(*asked, fills_blanks=False), load, overwrite=overwrite)
         return
     if refused is not None:
         refused.check_required(keywords or [])
     settings = {**settings, "seed": seed, "batch_size": batch_size, "accept": refused}
-    writer = load_writer(model, device, offline=offline, mode=mode)
+    writer = load()
     if watch:
         _watch(writer, keywords or [], samples, settings)
     else:
@@ -84,7 +81,7 @@ def generate(
 
 @takes_decoding_options
 def infill(
-    text: Annotated[str, typer.Argument(help="Text with blanks, written ___, each for a word or more.")],
+    text: Annotated[str | None, typer.Argument(help="Text with blanks, written ___, each for a word or more.")] = None,
     watch: options.WatchOption = False,
     samples: options.SamplesOption = 1,
     seed: options.SeedOption = None,
@@ -94,6 +91,19 @@ def infill(
     ban: options.BanOption = None,
     reject: options.RejectOption = None,
     mode: options.ModeOption = None,
+    input_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            metavar="FILE",
+            help="One text per line (a blank line stays blank), or a .csv or .jsonl file with a column text or "
+            "template. Columns length, banned and seed are for their row, others are kept. - is standard input: lines, "
+            "or JSON lines.",
+        ),
+    ] = None,
+    output_file: options.FileOutputOption = None,
+    overwrite: options.OverwriteOption = False,
+    batch_size: options.BatchSizeOption = 64,
     model: options.ModelOption = None,
     device: options.DeviceOption = options.Device.auto,
     offline: options.OfflineOption = False,
@@ -104,16 +114,22 @@ def infill(
 
     insnet infill "The river flows through ___ into the ___ Sea." -n 5
     """
-    if trace and not as_json:
-        raise typer.BadParameter("--trace is part of the JSON output: add --json")
-    if watch and as_json:
-        raise typer.BadParameter("--watch is for a person: leave out --json")
+    if (text is None) == (input_file is None):
+        raise typer.BadParameter("give a text or --input, one of the two")
+    _check_usage(input_file, output_file, watch=watch, as_json=as_json, trace=trace, overwrite=overwrite)
     settings = {**_bounds(length, ban, mode), **decoding}
     refused = options.read_refused(reject)
+    load = partial(load_writer, model, device, offline=offline, mode=mode)
+    if input_file is not None:
+        from insnet.cli.file_job import FileJob, write_file
+
+        asked = (input_file, output_file, samples, seed, batch_size, settings, refused, as_json, trace)
+        write_file(FileJob(*asked, fills_blanks=True), load, overwrite=overwrite)
+        return
+    assert text is not None
     if refused is not None:
         refused.check_required([text])
-    writer = load_writer(model, device, offline=offline, mode=mode)
-    results = writer.infill(text, num_samples=samples, seed=seed, accept=refused, **settings)
+    results = load().infill(text, num_samples=samples, seed=seed, batch_size=batch_size, accept=refused, **settings)
     if watch:
         _replay(results)
     else:
@@ -126,7 +142,6 @@ def _bounds(length: str | None, ban: list[str] | None, mode: options.Mode | None
 
 
 def _check_usage(
-    keywords: list[str] | None,
     input_file: Path | None,
     output_file: Path | None,
     *,
@@ -136,8 +151,6 @@ def _check_usage(
     overwrite: bool,
 ) -> None:
     """Refuses options that contradict each other."""
-    if input_file is not None and keywords:
-        raise typer.BadParameter("give keywords or --input, not both")
     if input_file is None and output_file is not None:
         raise typer.BadParameter("--output goes with --input; without it the text is printed")
     if input_file is not None and output_file is not None and input_file.resolve() == output_file.resolve():
@@ -145,8 +158,8 @@ def _check_usage(
     if overwrite and output_file is None:
         raise typer.BadParameter("--overwrite goes with --output")
     if watch and (as_json or input_file is not None):
-        raise typer.BadParameter("--watch is for one keyword list and a person: leave out --json and --input")
-    writes_json = as_json or (output_file is not None and output_file.suffix != ".txt")
+        raise typer.BadParameter("--watch is for one text and a person: leave out --json and --input")
+    writes_json = as_json if output_file is None else output_file.suffix not in (".txt", ".csv")
     if trace and not writes_json:
         raise typer.BadParameter("--trace is part of the JSON output: add --json")
 

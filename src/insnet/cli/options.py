@@ -57,6 +57,16 @@ RejectOption = Annotated[
 LengthOption = Annotated[
     str | None, typer.Option(metavar="LEAST:MOST", help="Length in words: 12:24, 12: or :24; 15 is exactly 15.")
 ]
+FileOutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        callback=lambda path: None if path == Path("-") else path,
+        help="With --input: JSON lines, or texts for a name in .txt, CSV in .csv. Run again, it goes on where it was.",
+    ),
+]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="With --output: start anew.")]
 OutputFolderOption = Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Where the results go.")]
 
 
@@ -68,13 +78,21 @@ def parse_length(text: str | None) -> tuple[int | None, int | None] | None:
     """
     if text is None:
         return None
+    try:
+        return length_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def length_of(text: str) -> tuple[int | None, int | None]:
+    """The fewest and the most words that a text like 12:24 stands for."""
     least, colon, most = text.partition(":")
     try:
         bounds = int(least) if least else None, int(most) if most else None
     except ValueError:
         bounds = None, None
     if bounds == (None, None):
-        raise typer.BadParameter(f"cannot read the length {text!r}; expected 12:24, 12:, :24 or 15")
+        raise ValueError(f"cannot read the length {text[:40]!r}; expected 12:24, 12:, :24 or 15")
     return bounds if colon else (bounds[0], bounds[0])
 
 

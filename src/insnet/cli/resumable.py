@@ -37,8 +37,10 @@ def resumable_file(
     lines: int,
     lines_a_chunk: int,
     overwrite: bool,
+    header: str = "",
 ) -> Iterator[ResumableFile]:
-    """The file at `path`, begun or continued; `lines` is how many it will have in the end.
+    """The file at `path`, begun or continued; `lines` is how many it will have in the end, behind the header. With a
+    header it is CSV: a line may go on inside quotation marks.
 
     Settings lie beside it as NAME.settings.json. A file begun with others is refused. A setting that is None takes the
     value the file was begun with, or for a new file the one in `drawn`. No two processes write the same file.
@@ -51,10 +53,14 @@ def resumable_file(
             os.truncate(path, 0)  # first: settings never vouch for lines of another making
             begun = {name: drawn.get(name) if value is None else value for name, value in settings.items()}
             write_atomically(beside, json.dumps(begun, indent=2, ensure_ascii=False) + "\n")
-            yield ResumableFile(file, begun, 0)
+            done = 0
         else:
             begun = _check(path, beside, settings)
-            yield ResumableFile(file, begun, _keep_whole_chunks(path, lines, lines_a_chunk))
+            done = _keep_whole_chunks(path, lines, lines_a_chunk, header.encode())
+        output = ResumableFile(file, begun, done)
+        if path.stat().st_size == 0:
+            output.append(header)
+        yield output
 
 
 def _check(path: Path, beside: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,22 +80,32 @@ def _check(path: Path, beside: Path, settings: Mapping[str, Any]) -> dict[str, A
     return begun
 
 
-def _keep_whole_chunks(path: Path, lines: int, lines_a_chunk: int) -> int:
+def _keep_whole_chunks(path: Path, lines: int, lines_a_chunk: int, header: bytes) -> int:
     """How many lines the file holds, once a chunk that a killed run left in part is cut off.
 
-    Going on at a chunk's border also makes the rest the same as without the interruption, to the last digit.
+    Going on at a chunk's border also makes the rest the same as without the interruption, to the last digit. A header
+    that is there in part goes, too.
     """
-    ends = [0]
     with path.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            ends.append(ends[-1] + len(line))
+        if file.read(len(header)) != header:
+            os.truncate(path, 0)
+            return 0
+        ends = [len(header), *_ends_of_lines(file, may_be_quoted=bool(header))]
     kept = len(ends) - 1
     if kept < lines:
         kept = kept // lines_a_chunk * lines_a_chunk
     os.truncate(path, ends[kept])
     return kept
+
+
+def _ends_of_lines(file: BinaryIO, *, may_be_quoted: bool) -> Iterator[int]:
+    """Where each whole line of the rest of a file ends."""
+    end, quotes = file.tell(), 0
+    for line in file:
+        end += len(line)
+        quotes += line.count(b'"') if may_be_quoted else 0
+        if line.endswith(b"\n") and quotes % 2 == 0:
+            yield end
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

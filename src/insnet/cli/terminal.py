@@ -27,7 +27,7 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def progress_bar(what: str, *, total: int, done: int = 0) -> "Iterator[_Bar]":
+def progress_bar(what: str, *, total: int | None, done: int = 0) -> "Iterator[_Bar]":
     """A bar on stderr, if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

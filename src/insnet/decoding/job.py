@@ -32,6 +32,10 @@ class Job:
     accept: Callable[[str], bool] | None
     has_length: bool
     """Whether the call asks for a length: texts that miss it are drawn anew."""
+    bounds_without_length: Bounds
+    """What a text keeps to that has a length of its own."""
+    keeps_max_tokens: bool
+    """Whether the limit on tokens was asked for, so that no length moves it."""
     attempts: int
     batch_size: int
     on_written: Callable[[int], None] | None
@@ -58,19 +62,34 @@ class Job:
             raise ValueError(f"accept is {accept!r}; expected a function from a text to True or False")
         if isinstance(banned, str):
             raise ValueError(f"banned came as one string {banned!r}; expected a list of words, like [{banned!r}]")
-        seed = _checked_seed(seed)
+        seed = checked_seed(seed)
         config = generation.changed(**settings)
+        without_length, keeps_max_tokens = config.bounds, "max_tokens" in settings
         if length is not None:
-            bounds = _bounds_of_length(length, config.bounds, keeps_max_tokens="max_tokens" in settings)
+            bounds = _bounds_of_length(length, without_length, keeps_max_tokens=keeps_max_tokens)
             config = replace(config, bounds=bounds)
-        has_length = length is not None or bool({"min_words", "max_words"} & settings.keys())
-        if has_length:
-            config = config.changed(usual_least=0, usual_most=0)  # any text within the length is as asked for
-        return cls(config, seed, tuple(banned), any_order, accept, has_length, attempts, batch_size, on_written)
+        return cls(
+            config,
+            seed,
+            tuple(banned),
+            any_order,
+            accept,
+            has_length=length is not None or bool({"min_words", "max_words"} & settings.keys()),
+            bounds_without_length=without_length,
+            keeps_max_tokens=keeps_max_tokens,
+            attempts=attempts,
+            batch_size=batch_size,
+            on_written=on_written,
+        )
 
     def bounded(self, request: Request) -> Request:
-        """The request within this call's bounds."""
-        return request.within(self.config.bounds, self.banned)
+        """The request within this call's bounds or those of its own length, without what either of the two bans."""
+        bounds, has_length = self.config.bounds, self.has_length
+        if request.length is not None:
+            own, keeps = self.bounds_without_length, self.keeps_max_tokens
+            bounds, has_length = _bounds_of_length(request.length, own, keeps_max_tokens=keeps), True
+        banned = tuple(dict.fromkeys((*self.banned, *request.banned)))
+        return request.within(bounds, banned, has_length=has_length)
 
     def sample_seed(self, number: int) -> int:
         """The seed of a sample; the first is the call's own, so that one sample equals a call without samples, and each
@@ -107,14 +126,13 @@ class Job:
         """Whether several texts for one request are the best of all candidates, which are drawn once for all."""
         return self.config.selection.candidate_choice == "fluency" and self.config.selection.candidates > 1
 
-    @property
-    def may_refuse(self) -> bool:
-        """Whether a text may have to be drawn anew."""
-        return self.accept is not None or self.has_length
+    def may_refuse(self, request: Request) -> bool:
+        """Whether a text for the request may have to be drawn anew."""
+        return self.accept is not None or request.has_length
 
     def accepts(self, written: Written) -> bool:
         """Whether a text will do."""
-        if self.has_length and not written.request.has_length_of(written.text):
+        if written.request.has_length and not written.request.has_length_of(written.text):
             return False
         return self.accept is None or bool(self.accept(written.text))
 
@@ -129,7 +147,7 @@ class Job:
         return _derived(seed, Purpose.ATTEMPT, attempt)
 
 
-def _checked_seed(seed: int | None) -> int:
+def checked_seed(seed: int | None) -> int:
     """The seed, or a fresh one."""
     if seed is None:
         return secrets.randbits(31)

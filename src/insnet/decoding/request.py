@@ -32,12 +32,16 @@ class Request:
     """Words and phrases that must not be written."""
     insertions: int | None = None
     """After how many insertions the text should end, if that was found out beforehand."""
+    length: tuple[int | None, int | None] | None = None
+    """The fewest and the most words of this text, where they are not those of the call."""
+    has_length: bool = False
+    """Whether a length was asked for: a text that misses it is drawn anew."""
 
     def phrases(self) -> list[str]:
         """The required stretches as text."""
         return [literal.text for literal in self.required]
 
-    def within(self, bounds: Bounds, banned: tuple[str, ...]) -> "Request":
+    def within(self, bounds: Bounds, banned: tuple[str, ...], *, has_length: bool = False) -> "Request":
         """The request within some bounds; of a word's forms those that are not banned, unless all are."""
         patterns = [whole_word_pattern(phrase, ignore_case=True) for phrase in banned]
 
@@ -45,7 +49,8 @@ class Request:
             choices = tuple(form for form in literal.choices if not any(ban.search(form) for ban in patterns))
             return replace(literal, text=choices[0], choices=choices) if choices else literal
 
-        return replace(self, required=tuple(map(allowed, self.required)), bounds=bounds, banned=banned)
+        required = tuple(map(allowed, self.required))
+        return replace(self, required=required, bounds=bounds, banned=banned, has_length=has_length)
 
     def drawn(self, seed: int) -> "Request":
         """The request with one form of each word that may have several: the first half of the time, else any other."""

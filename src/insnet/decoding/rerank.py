@@ -211,8 +211,9 @@ def _penalty(written: Written, config: GenerationConfig) -> float:
     text, request, weights = written.text, written.request, config.fluency
     if request.fills_blanks:
         return _NEVER_MADE_UP * (not written.finished)
-    is_plain = is_sentence(text) if weights.usual_most else is_whole(text)
-    is_usual_length = is_usual(text, request.printed_words(), weights)
+    has_usual_length = bool(weights.usual_most) and not request.has_length
+    is_plain = is_sentence(text) if has_usual_length else is_whole(text)
+    is_usual_length = not has_usual_length or is_usual(text, request.printed_words(), weights)
     return _NEVER_MADE_UP * (4 * (not written.finished) + 2 * (not is_plain) + (not is_usual_length))
 
 

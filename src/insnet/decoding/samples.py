@@ -39,7 +39,7 @@ def best_samples(scribe: Scribe, request: Request, count: int, job: Job) -> list
     pool: list[tuple[Written, int]] = []
     best: list[tuple[Written, int]] = []
     first = 0
-    for _ in range(job.attempts if job.may_refuse else ROUNDS_FOR_DIFFERENT):
+    for _ in range(job.attempts if job.may_refuse(request) else ROUNDS_FOR_DIFFERENT):
         missing = -(-(count - len(best)) // job.config.selection.candidates)
         seeds = [job.sample_seed(number) for number in range(first, first + missing)]
         first += missing

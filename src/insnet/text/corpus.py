@@ -2,18 +2,22 @@
 
 import gzip
 import lzma
+import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO, cast
 
+STANDARD_INPUT = Path("-")
+"""The path of no file: what comes in is read as a file would be."""
 _ENDINGS = (".txt", ".txt.xz", ".txt.gz")
 
 
 def read_lines(path: str | Path, *, skip_empty: bool = False) -> Iterator[str]:
     """The lines of a text file (plain, .gz or .xz), stripped, one at a time."""
-    for line in _decoded_lines(Path(path)):
+    for line in decoded_lines(Path(path)):
         text = line.strip()
         if text or not skip_empty:
             yield text
@@ -33,7 +37,7 @@ def find_split(folder: str | Path, split: str) -> Path:
 
 def read_keyword_lists(path: str | Path) -> list[list[str]]:
     """One keyword list per line: parted by tabs if the line has one (a tab at its end will do), else by spaces."""
-    return [parse_keywords(line) for line in _decoded_lines(Path(path))]
+    return [parse_keywords(line) for line in decoded_lines(Path(path))]
 
 
 def parse_keywords(line: str) -> list[str]:
@@ -59,8 +63,9 @@ def read_pairs(source_path: str | Path, target_path: str | Path) -> Iterator[tup
         yield source, target
 
 
-def _decoded_lines(path: Path) -> Iterator[str]:
-    number = 0
+def decoded_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file (plain, .gz or .xz) or of standard input with their ends, one at a time."""
+    number, name = 0, name_of(path)
     try:
         with _open_bytes(path) as file:
             for number, line in enumerate(file, start=1):
@@ -68,12 +73,19 @@ def _decoded_lines(path: Path) -> Iterator[str]:
     except FileNotFoundError:
         raise ValueError(f"{path} does not exist") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}, line {number}, is not UTF-8: {error.reason} (convert the file to UTF-8)") from None
+        raise ValueError(f"{name}, line {number}, is not UTF-8: {error.reason} (convert the file to UTF-8)") from None
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise ValueError(f"{path} cannot be read after line {number}: {error}") from None
+        raise ValueError(f"{name} cannot be read after line {number}: {error}") from None
 
 
-def _open_bytes(path: Path) -> BinaryIO:
+def name_of(path: Path) -> str:
+    """What an input is called in what we say of it."""
+    return "standard input" if path == STANDARD_INPUT else str(path)
+
+
+def _open_bytes(path: Path) -> AbstractContextManager[BinaryIO]:
+    if path == STANDARD_INPUT:
+        return nullcontext(sys.stdin.buffer)
     if path.suffix == ".xz":
         return cast(BinaryIO, lzma.open(path, "rb"))
     if path.suffix == ".gz":
