@@ -138,7 +138,7 @@ def limits_of(rows, banned=None, fills_blanks=False):
     """Limits that allow everything but what is banned (B, F, M)."""
     many, none = torch.full((rows,), 99), torch.zeros(rows, dtype=torch.int64)
     banned = torch.zeros(rows, 0, 1, dtype=torch.int64) if banned is None else banned
-    fills = torch.full((rows,), fills_blanks)
+    fills = torch.full((rows, 3), fills_blanks)  # of texts of two stretches
     return Limits(none, many, many, none - 1, none, none, banned, fills, has_blanks=fills_blanks)
 
 
