@@ -186,6 +186,10 @@ def test_empty_blanks_are_open_slots_between_two_given_stretches():
     places = [row.nonzero()[:, 0].tolist() for row in empty_blanks(canvas, limits_of(3, fills_blanks=True))]
     assert places == [[3], [0, 1], [0]]
     assert not empty_blanks(canvas, limits_of(3)).any()
+    limits = limits_of(3, fills_blanks=True)
+    limits.fills_blanks[:, 0] = False  # what stands before the first stretch may stay empty
+    places = [row.nonzero()[:, 0].tolist() for row in empty_blanks(canvas, limits)]
+    assert places == [[3], [1], []]
 
 
 def test_no_token_glues_itself_to_a_required_word_whatever_is_inserted():
