@@ -56,10 +56,6 @@ def test_blanks_are_open_places_and_can_be_printed_again():
 
 def test_words_are_addressed_like_items_of_a_list():
     every = words(DOG)
-    for numbers in ([1], [-1], [slice(2, 4)], [range(3)], [[0, 2], 5], [slice(None)], []):
-        expected = [every[n] if isinstance(n, int) else None for n in numbers]
-        if expected and None not in expected:
-            assert locked(DOG.lock(*numbers)) == expected
     assert locked(DOG.lock(slice(2, 4), -2)) == ["runs", "around", "park"]
     assert locked(DOG.lock([0, 2], range(1, 3))) == ["The", "dog", "runs"]
     assert locked(DOG.lock(slice(None)).unlock(0, -1)) == every[1:-1]
