@@ -3,12 +3,20 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from insnet.drafts.draft import Draft
     from insnet.model import Model, Result, Score
     from insnet.shelf import load, models
 
-__all__ = ["Model", "Result", "Score", "load", "models"]
+__all__ = ["Draft", "Model", "Result", "Score", "load", "models"]
 
-_HOME = {"Model": "model", "Result": "model", "Score": "model", "load": "shelf", "models": "shelf"}
+_HOME = {
+    "Draft": "drafts.draft",
+    "Model": "model",
+    "Result": "model",
+    "Score": "model",
+    "load": "shelf",
+    "models": "shelf",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,7 @@ from insnet.decoding.samples import ROUNDS_FOR_DIFFERENT, best_samples, candidat
 from insnet.decoding.trace import Replay, TraceStep, log_prob_of_steps
 from insnet.decoding.write import Scribe, Written
 from insnet.devices import computes_in_half, find_device
+from insnet.drafts.draft import Draft
 from insnet.families.generator import Generator
 from insnet.families.storage import load_model, read_generation
 from insnet.insertion.constraints import Lexicon
@@ -47,6 +48,8 @@ class Result:
     """The name or folder of the model that wrote it."""
     replay: Callable[[], list[dict[str, Any]]] = field(repr=False, compare=False)
     """Makes the trace."""
+    locate: Callable[[], list[tuple[int, int]]] = field(default=list, repr=False, compare=False)
+    """Finds the spans."""
 
     @cached_property
     def trace(self) -> list[dict[str, Any]]:
@@ -54,9 +57,15 @@ class Result:
         "text"}; what is deleted goes first, so slots are those of the text without it."""
         return self.replay()
 
+    @cached_property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where each of the keywords stands in the text: its start and its end; of none for a family that does not keep
+        them."""
+        return self.locate()
+
     def as_dict(self, *, trace: bool = False) -> dict[str, Any]:
         """The result as `insnet generate --json` prints it."""
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "replay"}
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("replay", "locate")}
         return {**values, "trace": self.trace} if trace else values
 
 
@@ -118,10 +127,25 @@ class Model:
     def infill(self, text: str, *, num_samples: int, **options: Any) -> list[Result]: ...
     def infill(self, text: str, *, num_samples: int | None = None, **options: Any) -> Result | list[Result]:
         """The text with its blanks (___) filled and all else kept word for word; options as in `generate_batch`."""
+        return self.fill(blanks(text), num_samples, **options)
+
+    def draft(self, source: "str | Sequence[str] | Result | Draft") -> Draft:
+        """A text that can be edited and written on: one of your own, in which ___ are open places, a result, whose
+        keywords are then locked, keywords, or a draft that came from elsewhere."""
+        if isinstance(source, Draft):
+            draft = source
+        elif isinstance(source, Result):
+            draft = Draft.of_spans(source.text, source.spans)
+        else:
+            draft = Draft.of_text(source) if isinstance(source, str) else Draft.of_keywords(source)
+        return replace(draft, model=self)
+
+    def fill(self, request: Request, num_samples: int | None = None, **options: Any) -> "Result | list[Result]":
+        """A text around what the request holds, whose stretches are kept character for character."""
         self.check_fills_blanks()
         if options.get("any_order"):
             raise ValueError("any_order is for keywords: the text around blanks keeps its order")
-        return self._one(blanks(text), num_samples, options)
+        return self._one(request, num_samples, options)
 
     def generate_batch(self, keyword_lists: Sequence[Sequence[str]], **options: Any) -> list[Result]:
         """One result for each list of keywords; a list's text depends on the seed, not on what else is in the batch.
@@ -317,6 +341,7 @@ class Model:
             seed=seed,
             model=self.name,
             replay=partial(self._trace, written),
+            locate=lambda: written.end().spans(self.tokenizer),
         )
 
     def _trace(self, written: Written) -> list[dict[str, Any]]:

@@ -263,7 +263,7 @@ def test_a_model_is_found_by_folder_too(insnet, model_folder):
 def test_every_setting_is_an_option_of_every_writing_command():
     assert set(TABLE_OF_SETTING) - set(DECODING_OPTIONS) == {"min_words", "max_words", "mode"}  # --length, --mode
     commands = typer.main.get_command(app).commands
-    for name in ("generate", "infill", "evaluate"):
+    for name in ("generate", "infill", "edit", "evaluate"):
         options = {parameter.name: parameter for parameter in commands[name].params}
         assert all(options[setting].help for setting in DECODING_OPTIONS)
 

@@ -54,7 +54,7 @@ def test_help_imports_nothing_heavy_and_is_instant(command):
 
 
 def test_public_names():
-    assert insnet.__all__ == ["Model", "Result", "Score", "load", "models"]
+    assert insnet.__all__ == ["Draft", "Model", "Result", "Score", "load", "models"]
     assert all(getattr(insnet, name) for name in insnet.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = insnet.nothing
@@ -64,7 +64,7 @@ def test_fields_of_what_comes_back():
     assert isinstance(insnet.Result.trace, cached_property)
     named = {kind.__name__: [field.name for field in fields(kind)] for kind in (insnet.Result, insnet.Score)}
     assert named == {
-        "Result": ["keywords", "text", "tokens", "steps", "log_prob", "finished", "seed", "model", "replay"],
+        "Result": ["keywords", "text", "tokens", "steps", "log_prob", "finished", "seed", "model", "replay", "locate"],
         "Score": ["text", "log_prob", "tokens", "nats_per_token", "is_exact", "unknown_tokens"],
     }
 

@@ -224,6 +224,18 @@ def test_a_text_that_was_cut_off_comes_last():
     assert min(scores) == scores[0] and not cut.finished
 
 
+def test_a_text_whose_end_was_optional_and_lacks_a_stop_comes_behind_those_that_have_one():
+    """Where all around the blanks is its author's, so is the end."""
+    model = small_model("gaps", "word", generation={"max_tokens": 40})
+    texts, config = drafts(model, ["ship"])
+    ends = ["The ship.", "The ship sails in the rain", "the ship."]
+    for optional in (frozenset({1}), frozenset()):
+        request = Request(required_words(["ship"]), fills_blanks=True, optional=optional)
+        own = [replace(texts[0], request=request, text=text) for text in ends]
+        scores = fluencies(model.scribe, own, [7] * len(own), config)
+        assert all((score < scores[0] - 1e5) == bool(optional) for score in scores[1:])
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [

@@ -175,9 +175,9 @@ def test_candidates_share_the_rehearsals_of_their_text(model, monkeypatch):
     rehearsed_rows = []
     plain = write.rehearsed
 
-    def spy(family, prompt, chooser):
+    def spy(family, prompt, *others):
         rehearsed_rows.extend(prompt.seeds.tolist())
-        return plain(family, prompt, chooser)
+        return plain(family, prompt, *others)
 
     monkeypatch.setattr(write, "rehearsed", spy)
     options = {"seed": 3, "stopping": "rehearsed", "rehearsals": 2, "max_tokens": 30}

@@ -60,7 +60,7 @@ def prompt_of(texts, closed=(), **limits):
     numbers = {"min_words": 0, "max_words": 99, "max_tokens": 20, "insertions": FREE, "slack": 0, "word_correction": 0}
     tables = {name: zeros + number for name, number in {**numbers, **limits}.items()}
     nothing = torch.zeros(rows, 0, 1, dtype=torch.int64)
-    bounds = Limits(**tables, forbidden=nothing, fills_blanks=zeros.bool(), has_blanks=False)
+    bounds = Limits(**tables, forbidden=nothing, fills_blanks=zeros.bool()[:, None], has_blanks=False)
     return Prompt(canvas, bounds, zeros, longest=int(length.max()), order=zeros)
 
 

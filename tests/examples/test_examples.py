@@ -66,3 +66,8 @@ def test_infilling_keeps_the_text(run_example):
     lines = run_example("infill", "The ___ sat.")
     assert len(lines) == 3
     assert all(line.startswith("The") and line.endswith("sat.") for line in lines)
+
+
+def test_an_edited_text_keeps_what_is_locked(run_example):
+    first, second = run_example("edit_and_continue", "The dog sat.")
+    assert first.startswith("The dog ") and first.endswith(".") and " dog" in second and second != first

@@ -138,7 +138,7 @@ def limits_of(rows, banned=None, fills_blanks=False):
     """Limits that allow everything but what is banned (B, F, M)."""
     many, none = torch.full((rows,), 99), torch.zeros(rows, dtype=torch.int64)
     banned = torch.zeros(rows, 0, 1, dtype=torch.int64) if banned is None else banned
-    fills = torch.full((rows,), fills_blanks)
+    fills = torch.full((rows, 3), fills_blanks)  # of texts of two stretches
     return Limits(none, many, many, none - 1, none, none, banned, fills, has_blanks=fills_blanks)
 
 
@@ -186,6 +186,10 @@ def test_empty_blanks_are_open_slots_between_two_given_stretches():
     places = [row.nonzero()[:, 0].tolist() for row in empty_blanks(canvas, limits_of(3, fills_blanks=True))]
     assert places == [[3], [0, 1], [0]]
     assert not empty_blanks(canvas, limits_of(3)).any()
+    limits = limits_of(3, fills_blanks=True)
+    limits.fills_blanks[:, 0] = False  # what stands before the first stretch may stay empty
+    places = [row.nonzero()[:, 0].tolist() for row in empty_blanks(canvas, limits)]
+    assert places == [[3], [1], []]
 
 
 def test_no_token_glues_itself_to_a_required_word_whatever_is_inserted():

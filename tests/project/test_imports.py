@@ -15,6 +15,7 @@ ALLOWED = {
     "insertion": ["insnet.randomness"],
     "layers": ["insnet.randomness"],
     "evaluation": ["insnet.devices", "insnet.randomness", "insnet.files", "insnet.text", "insnet.model"],
+    "drafts": ["insnet.text", "insnet.decoding.request", "insnet.model"],
     "families": ["insnet.randomness", "insnet.files", "insnet.text", "insnet.insertion", "insnet.layers"],
 }
 FAMILY_MODULES_THE_LOOPS_MAY_SEE = {

@@ -52,7 +52,7 @@ def pattern_of(command: str, line: str) -> str:
     its bfloat16 does; that it keeps the words is tested elsewhere."""
     if line == console.ANYTHING:
         return ".*"
-    is_by_default_model = re.match("insnet (generate|infill|score)", command) and "--mod" not in command
+    is_by_default_model = re.match("insnet (generate|infill|edit|score)", command) and "--mod" not in command
     return "[^\n]+" if is_by_default_model else re.escape(line)
 
 

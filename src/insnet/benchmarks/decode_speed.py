@@ -165,7 +165,7 @@ def empty_prompt(rows: int, insertions: int, seed: int, device: torch.device) ->
             slack=every_row(0),
             word_correction=every_row(0),
             forbidden=torch.zeros(rows, 0, 1, dtype=torch.int64, device=device),
-            fills_blanks=every_row(0).bool(),
+            fills_blanks=every_row(0).bool()[:, None],
             has_blanks=False,
         ),
         seeds=seed + torch.arange(rows, device=device),

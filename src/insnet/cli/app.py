@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from insnet.cli.benchmark import app as benchmark
+from insnet.cli.edit import edit
 from insnet.cli.evaluate import evaluate
 from insnet.cli.generate import generate, infill
 from insnet.cli.models import app as models
@@ -28,7 +29,8 @@ _EXTRA_OF_PACKAGE = {
     "yake": "keywords",
 }
 
-_COMPUTES_AT_ONCE = ("generate", "infill", "score", "evaluate", "serve")  # training has its own processes and devices
+# training has its own processes and devices
+_COMPUTES_AT_ONCE = ("generate", "infill", "edit", "score", "evaluate", "serve")
 
 app = typer.Typer(
     help="Insertion-based text generation: keywords in, a sentence that holds every one of them out.",
@@ -39,6 +41,7 @@ app = typer.Typer(
 )
 app.command()(generate)
 app.command()(infill)
+app.command()(edit)
 app.command()(score)
 app.command()(prepare)
 app.command()(train)

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.text import Text
 
+_REQUIRED = "bold cyan"
+
 
 def print_json(values: Mapping[str, Any]) -> None:
     """One JSON object as one line on stdout, there at once for a reader at the other end of a pipe."""
@@ -60,7 +62,7 @@ def with_keywords(text: str, keywords: Sequence[str]) -> "Text":
         span = next(find_phrase(text, keyword, end), None)
         if span is None:  # a family that promises nothing may leave a keyword out
             continue
-        styled.stylize("bold cyan", *span)
+        styled.stylize(_REQUIRED, *span)
         end = span[1]
     return styled
 
@@ -72,5 +74,20 @@ def print_text(text: str, keywords: Sequence[str]) -> None:
     console = Console(highlight=False)
     if console.is_terminal:
         console.print(with_keywords(text, keywords), soft_wrap=True)
+    else:
+        print(text, flush=True)
+
+
+def print_spans(text: str, spans: Sequence[tuple[int, int]]) -> None:
+    """A finished text on stdout; what stands at some spans of it stands out if that is a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if console.is_terminal:
+        styled = Text(text)
+        for span in spans:
+            styled.stylize(_REQUIRED, *span)
+        console.print(styled, soft_wrap=True)
     else:
         print(text, flush=True)

@@ -75,7 +75,7 @@ def _limits(
         slack=torch.zeros(len(requests), dtype=torch.int64),
         word_correction=torch.tensor([_correction(r, t, lexicon) for r, t in zip(requests, pieces, strict=True)]),
         forbidden=_forbidden([request.banned for request in requests], tokenizer),
-        fills_blanks=torch.tensor([request.fills_blanks for request in requests]),
+        fills_blanks=_fills_blanks(requests),
         has_blanks=any(request.fills_blanks for request in requests),
     )
     planned = [FREE if request.insertions is None else request.insertions for request in requests]
@@ -87,7 +87,7 @@ def _check(request: Request, tokens: int) -> None:
         raise ValueError(
             f"the required words take {tokens} tokens, more than {MAX_GIVEN_TOKENS}: give fewer or shorter words"
         )
-    words, blanks, bounds = request.printed_words(), request.count_blanks(), request.bounds
+    words, blanks, bounds = request.printed_words(), len(request.gaps_to_fill()), request.bounds
     if words + blanks > bounds.max_words:
         what = f"{words} words and {blanks} blanks" if blanks else f"{words} words"
         raise ValueError(f"{what} are required, but at most {bounds.max_words} allowed; raise the upper length")
@@ -135,6 +135,12 @@ def _closed(request: Request, tokens: Sequence[Sequence[int]]) -> list[int]:
 
 def _padded(rows: Sequence[Sequence[int]], width: int, fill: int) -> Tensor:
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
+
+
+def _fills_blanks(requests: Sequence[Request]) -> Tensor:
+    """(B, G) of each row the gaps that must get a word."""
+    gaps = 1 + max(len(request.required) for request in requests)
+    return torch.tensor([[gap in blanks for gap in range(gaps)] for blanks in map(Request.gaps_to_fill, requests)])
 
 
 def _correction(request: Request, tokens: Sequence[Sequence[int]], lexicon: Lexicon) -> int:

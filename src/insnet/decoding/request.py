@@ -10,9 +10,7 @@ from insnet.decoding.config import Bounds
 from insnet.randomness import Purpose, uniform
 from insnet.text.decency import is_decent
 from insnet.text.inflection import choices_of
-from insnet.text.words import Literal, contains_in_order, whole_word_pattern
-
-BLANK = "___"
+from insnet.text.words import BLANK, Literal, contains_in_order, whole_word_pattern
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,9 @@ class Request:
     opens_end: bool = True
     """Words may stand after the last stretch."""
     fills_blanks: bool = False
-    """Every gap between stretches must get a word."""
+    """Every gap between stretches must get a word, but for those that are optional."""
+    optional: frozenset[int] = frozenset()
+    """Gaps that may stay empty all the same; 0 lies before the first stretch, 1 behind it."""
     bounds: Bounds = field(default_factory=Bounds)
     banned: tuple[str, ...] = ()
     """Words and phrases that must not be written."""
@@ -84,10 +84,10 @@ class Request:
         joins = sum(literal.joins_left + literal.joins_right for literal in self.required)
         return sum(len(literal.text.split()) for literal in self.required) - joins
 
-    def count_blanks(self) -> int:
-        """Gaps that must get a word."""
-        gaps = max(len(self.required) - 1, 0) + self.opens_start + self.opens_end
-        return min(gaps, len(self.required) + 1) if self.fills_blanks else 0
+    def gaps_to_fill(self) -> frozenset[int]:
+        """The gaps that must get a word."""
+        first, last = int(not self.opens_start), len(self.required) - (not self.opens_end)
+        return frozenset(range(first, last + 1)) - self.optional if self.fills_blanks else frozenset()
 
 
 def required_words(keywords: Sequence[str]) -> tuple[Literal, ...]:

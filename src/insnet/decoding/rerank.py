@@ -206,11 +206,11 @@ def fluencies(scribe: Scribe, texts: Sequence[Written], seeds: Sequence[int], co
 
 def _penalty(written: Written, config: GenerationConfig) -> float:
     """What is taken off a text that was cut off, is no whole sentence or not of a usual length, the first before all
-    else. Of a text with blanks, sentences and length are its author's; if a length was asked for, there may be several
-    sentences."""
+    else. Of a text with blanks, sentences and length are its author's, unless some may stay empty; if a length was
+    asked for, there may be several sentences."""
     text, request, weights = written.text, written.request, config.fluency
     if request.fills_blanks:
-        return _NEVER_MADE_UP * (not written.finished)
+        return _NEVER_MADE_UP * (2 * (not written.finished) + bool(request.optional and not is_whole(text)))
     has_usual_length = bool(weights.usual_most) and not request.has_length
     is_plain = is_sentence(text) if has_usual_length else is_whole(text)
     is_usual_length = not has_usual_length or is_usual(text, request.printed_words(), weights)

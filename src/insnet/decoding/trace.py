@@ -59,6 +59,16 @@ class Replay:
         """The text as printed: required stretches verbatim, the rest from its tokens."""
         return tokenizer.render(list(self._parts()))
 
+    def spans(self, tokenizer: Tokenizer) -> list[tuple[int, int]]:
+        """Where each required stretch stands in that text: its start and its end."""
+        parts = list(self._parts())
+        spans = []
+        for number, part in enumerate(parts, start=1):
+            if isinstance(part, Literal):
+                end = len(tokenizer.render(parts[:number]))  # what follows changes nothing of it
+                spans.append((end - len(part.text), end))
+        return spans
+
     def _parts(self) -> Iterator[int | Literal]:
         previous = INSERTED
         for token, origin in self.tokens:

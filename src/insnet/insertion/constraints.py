@@ -92,7 +92,8 @@ class Limits:
     forbidden: Tensor
     """(B, F, M) sequences of the lexicon's `same_letters` that must not come to stand together, padded with ABSENT."""
     fills_blanks: Tensor
-    """(B,) true where every open slot between two given stretches must get a word."""
+    """(B, G) true where an open slot between two given stretches must get a word, by the stretch to its left, counted
+    from 1; 0 for what stands before the first."""
     has_blanks: bool
     """Whether any row has such slots: known without asking the device."""
 
@@ -114,12 +115,12 @@ def neighbours_of_slot(canvas: Canvas, slot: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def empty_blanks(canvas: Canvas, limits: Limits) -> Tensor:
-    """True (B, L) at open slots between two given stretches, in rows whose blanks must all be filled."""
+    """True (B, L) at open slots between two given stretches that must get a word."""
     place = torch.arange(canvas.capacity, device=canvas.length.device)
     is_border = (place == 0) | (place == canvas.length[:, None] - 1)  # <bos> and <eos>
     is_given = is_border | (canvas.origin != INSERTED)
     follows = F.pad(is_given[:, 1:], (0, 1), value=False)
-    return canvas.open_slots() & is_given & follows & limits.fills_blanks[:, None]
+    return canvas.open_slots() & is_given & follows & limits.fills_blanks.gather(1, canvas.origin - INSERTED)
 
 
 def completing_tokens(canvas: Canvas, slot: Tensor, sequences: Tensor, vocabulary: int) -> Tensor:

@@ -8,6 +8,7 @@ A symbol that touched a neighbour carries the joiner mark on that side; everythi
 'Hello, world (sic).'
 """
 
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+BLANK = "___"  # where words are missing
 MARK = "\uffed"  # the joiner; only ever on symbols
 MARK_IN_TEXT = "■"  # what a text's own U+FFED becomes, so that every mark in a split text is ours
 OPENERS = frozenset("([{“‘«¿¡$#@£€")
@@ -35,6 +37,7 @@ _NUMBER_POINT = r"(?<=\d)[.,](?=\d)"  # 3.14 and 1,000 are one word
 _PART = re.compile(rf"{_LETTER}+(?:(?:[-'’]|{_NUMBER_POINT}){_LETTER}+)*|(?P<symbol>.)(?P=symbol)*", re.DOTALL)
 _TOUCHING = rf"[\w{_COMBINING}'’-]"
 _TOUCHING_IN_ASCII = r"[\w'-]"  # the same where there is nothing else, compiled in a fraction of the time
+_PAUSE = re.compile(r"[—–…]+|[.\-]{2,}")
 
 # A lone surrogate cannot be written as UTF-8.
 _REPLACED = {ord(MARK): MARK_IN_TEXT, **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
@@ -78,6 +81,23 @@ def split(text: str, lower_case: bool = False) -> list[str]:
     """
     chunks = normalise(text, lower_case=lower_case).split()
     return [part for chunk in chunks for part in _split_chunk(chunk)]
+
+
+def as_typed(text: str) -> Iterator[tuple[str, Literal]]:
+    """Each word and symbol of a text as a person sees them, character for character, with the space in front of it.
+
+    A word keeps the symbols inside it, but for dashes and dots that stand for a pause.
+
+    >>> [literal.text for _, literal in as_typed("Hello—(and/or)  U.S... bye!")]
+    ['Hello', '—', '(', 'and/or', ')', 'U.S', '...', 'bye', '!']
+    """
+    for space, chunk in re.findall(r"(\s*)(\S+)", text):
+        parts = list(_typed_parts(chunk))
+        leans = [_leans_left(part, left, own) for (_, left), (part, own) in itertools.pairwise(parts)]
+        for place, (part, _) in enumerate(parts):
+            joins_left = place > 0 and leans[place - 1]
+            joins_right = place < len(leans) and not leans[place]
+            yield "" if place else space, Literal(part, joins_left, joins_right)
 
 
 def join(parts: Iterable[str]) -> str:
@@ -228,14 +248,31 @@ def _split_chunk(chunk: str) -> tuple[str, ...]:
     is_symbol = [match["symbol"] is not None for match in found]
     for right in range(1, len(parts)):
         left = right - 1
-        opens = parts[right][0] in OPENERS
-        # Two words never touch, so one of the two can carry the mark; an opener leans on what follows it.
-        if is_symbol[right] and (not opens or not is_symbol[left]):
+        if _leans_left(parts[right], is_symbol[left], is_symbol[right]):
             parts[right] = MARK + parts[right]
         else:
             assert is_symbol[left], f"two words touch in {chunk!r}"
             parts[left] += MARK
     return tuple(parts)
+
+
+def _leans_left(part: str, follows_symbol: bool, is_symbol: bool) -> bool:
+    """Whether a part that touches the one before it joins it, rather than the other way round. Two words never touch,
+    so one of the two can; an opener leans on what follows it."""
+    return is_symbol and (part[0] not in OPENERS or not follows_symbol)
+
+
+def _typed_parts(chunk: str) -> Iterator[tuple[str, bool]]:
+    """The parts of a stretch without spaces, each with whether it is a symbol: those at the ends of a word are parts of
+    their own, those inside are not, unless they are a pause."""
+    for _, run in itertools.groupby(_PART.finditer(chunk), lambda match: _PAUSE.fullmatch(match.group()) is not None):
+        matches = list(run)
+        words = [place for place, match in enumerate(matches) if match["symbol"] is None]
+        first, end = (words[0], words[-1] + 1) if words else (0, 0)
+        yield from ((match.group(), True) for match in matches[:first])
+        if words:
+            yield "".join(match.group() for match in matches[first:end]), False
+        yield from ((match.group(), True) for match in matches[end:])
 
 
 def _unmarked(part: str) -> Literal:

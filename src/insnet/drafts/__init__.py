@@ -1,0 +1,1 @@
+"""TEXT -> WORDS AND PLACES -> REQUEST -> TEXT: a text that is edited and written on, in turns."""
