@@ -12,6 +12,7 @@ from insnet.decoding.config import Bounds, GenerationConfig
 from insnet.decoding.request import Request
 from insnet.decoding.write import Written, seed_of_request
 from insnet.randomness import Purpose, mix, uniform
+from insnet.text.inflection import banned_forms
 from insnet.text.words import Literal
 
 _ORDERS_TRIED = 8  # keyword orders tried when any order will do
@@ -28,6 +29,7 @@ class Job:
     config: GenerationConfig
     seed: int
     banned: tuple[str, ...]
+    """What must not be written, every form of a word by itself."""
     any_order: bool
     accept: Callable[[str], bool] | None
     has_length: bool
@@ -60,8 +62,6 @@ class Job:
                 raise ValueError(f"{name} is {number}; expected 1 or more")
         if accept is not None and not callable(accept):
             raise ValueError(f"accept is {accept!r}; expected a function from a text to True or False")
-        if isinstance(banned, str):
-            raise ValueError(f"banned came as one string {banned!r}; expected a list of words, like [{banned!r}]")
         seed = checked_seed(seed)
         config = generation.changed(**settings)
         without_length, keeps_max_tokens = config.bounds, "max_tokens" in settings
@@ -71,7 +71,7 @@ class Job:
         return cls(
             config,
             seed,
-            tuple(banned),
+            _all_forms(banned),
             any_order,
             accept,
             has_length=length is not None or bool({"min_words", "max_words"} & settings.keys()),
@@ -88,7 +88,7 @@ class Job:
         if request.length is not None:
             own, keeps = self.bounds_without_length, self.keeps_max_tokens
             bounds, has_length = _bounds_of_length(request.length, own, keeps_max_tokens=keeps), True
-        banned = tuple(dict.fromkeys((*self.banned, *request.banned)))
+        banned = tuple(dict.fromkeys((*self.banned, *_all_forms(request.banned))))
         return request.within(bounds, banned, has_length=has_length)
 
     def sample_seed(self, number: int) -> int:
@@ -154,6 +154,16 @@ def checked_seed(seed: int | None) -> int:
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= _LARGEST_SEED:
         raise ValueError(f"seed is {seed!r}; expected a whole number from 0 to {_LARGEST_SEED}")
     return seed
+
+
+def _all_forms(banned: Sequence[str]) -> tuple[str, ...]:
+    """The banned words and phrases, `run*` as all that it stands for."""
+    if isinstance(banned, str):
+        raise ValueError(f"banned came as one string {banned!r}; expected a list of words, like [{banned!r}]")
+    for word in banned:
+        if not isinstance(word, str):
+            raise ValueError(f"banned holds {word!r}; expected words and phrases")
+    return tuple(dict.fromkeys(form for phrase in banned for form in banned_forms(phrase)))
 
 
 def _derived(seed: int, purpose: Purpose, number: int) -> int:
