@@ -1,7 +1,6 @@
 """The service as a client meets it: answers, limits in one line, nothing stuck, no stack trace."""
 
 import json
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -163,18 +162,6 @@ def test_what_is_counted_can_be_read(client):
     assert 'insnet_requests_total{path="/v1/generate",status="422"} 1.0' in page
     assert 'insnet_requests_total{path="other",status="404"} 1.0' in page
     assert "insnet_texts_total 2.0" in page
-
-
-def test_a_service_that_shuts_down_finishes_what_runs(model):
-    found, has_begun = [], threading.Event()
-    with TestClient(create_app(model)) as client:
-        offer = model.family.offer
-        model.family.offer = lambda state: has_begun.set() or offer(state)
-        asking = threading.Thread(target=lambda: found.append(client.post("/v1/generate", json=LONG)))
-        asking.start()
-        assert has_begun.wait(20)
-    asking.join(30)
-    assert found[0].status_code == 200
 
 
 def test_its_description_has_an_example_for_every_request(client):

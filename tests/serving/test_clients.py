@@ -92,3 +92,15 @@ def test_a_model_is_its_owners_again_when_the_service_has_stopped():
     with running(create_app(model)) as port:
         assert expected in answer(sent(port, "/v1/generate", {"keywords": ["sea"], "seed": 1}))
     assert model.generate(["sea"], seed=1).text == expected
+
+
+def test_a_service_that_shuts_down_finishes_what_runs():
+    model, has_begun = small_model("insnet", "word"), threading.Event()
+    expected = model.generate(["sea"], seed=1, length=(20, 30)).text
+    offer = model.family.offer
+    model.family.offer = lambda state: has_begun.set() or time.sleep(0.01) or offer(state)
+    with running(create_app(model)) as port:
+        asking = sent(port, "/v1/generate", {"keywords": ["sea"], "seed": 1, "length": [20, 30]})
+        assert has_begun.wait(20)
+    done = answer(asking)
+    assert "200 OK" in done and json.dumps(expected, ensure_ascii=False) in done

@@ -99,10 +99,10 @@ def _csv_line(cells: Sequence[str]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value as a cell: words are parted as in a plain file, all else that is no text is JSON.
+    r"""A value as a cell: words are parted as in a plain file, all else that is no text is JSON.
 
     >>> [_cell(value) for value in ("a b", None, ["a", "b"], ["a b"], 12, {"id": 1})]
-    ['a b', '', 'a b', 'a b\\\\t', '12', '{"id": 1}']
+    ['a b', '', 'a b', 'a b\t', '12', '{"id": 1}']
     """
     if value is None or isinstance(value, str):
         return value or ""
