@@ -64,7 +64,7 @@ class Clerk:
     async def write(self, asked: Asked, request: Request, work: Callable[[], list[Result]]) -> Any:
         """The texts that some work comes to."""
         check(asked, self.config)
-        results = await self.office.answer(work, self._seconds(asked.timeout), _disconnected(request))
+        results = await self.office.answer(work, self._seconds(asked.timeout), lambda: _disconnected(request))
         if results is None:
             return Response(status_code=_GONE)
         self.metrics.count_texts(len(results))
@@ -78,7 +78,7 @@ class Clerk:
             with self.model.scribe.desk.turn():
                 return asdict(self.model.score(asked.text))
 
-        score = await self.office.answer(work, self._seconds(asked.timeout), _disconnected(request))
+        score = await self.office.answer(work, self._seconds(asked.timeout), lambda: _disconnected(request))
         return Response(status_code=_GONE) if score is None else score
 
     def stream(self, asked: AskedForKeywords) -> AsyncIterator[Any]:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -49,8 +49,10 @@ class Office:
         """Whether more are let in."""
         return self._is_open
 
-    async def answer(self, work: Callable[[], _Answer], seconds: float, gone: Awaitable[object]) -> _Answer | None:
-        """What some work comes to; None if the client is `gone` first."""
+    async def answer(
+        self, work: Callable[[], _Answer], seconds: float, gone: Callable[[], Coroutine[Any, Any, object]]
+    ) -> _Answer | None:
+        """What some work comes to; None if `gone` returns first: the client has left."""
         ticket = self._enter(seconds)
 
         def worked() -> _Answer:
@@ -61,7 +63,7 @@ class Office:
                 self._leave(ticket)
 
         answer = asyncio.get_running_loop().run_in_executor(self._threads, worked)
-        leaving = asyncio.ensure_future(gone)
+        leaving = asyncio.ensure_future(gone())
         waited_for: list[asyncio.Future[Any]] = [answer, leaving]
         try:
             await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
