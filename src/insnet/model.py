@@ -127,11 +127,12 @@ class Model:
     def generate_batch(self, keyword_lists: Sequence[Sequence[str]], **options: Any) -> list[Result]:
         """One result for each list of keywords; a list's text depends on the seed, not on what else is in the batch.
 
-        Options: `seed`; `length=(least, most)` in words; `banned` words; `any_order=True` to let the keywords come in
-        whatever order reads best; `accept`, a function that says of a finished text whether it will do: what it refuses
-        is drawn anew, `attempts` times in all, and never returned; `mode="parallel"` to insert several words per step;
-        `batch_size`; `on_written`, called with the number of texts done; `decent=False` to let slurs and sexual words
-        in that were not given; and every other setting of insnet.decoding.config by its name.
+        Options: `seed`; `length=(least, most)` in words; `banned` words and phrases, `run*` for every form of the
+        word; `any_order=True` to let the keywords come in whatever order reads best; `accept`, a function that says of
+        a finished text whether it will do: what it refuses is drawn anew, `attempts` times in all, and never returned;
+        `mode="parallel"` to insert several words per step; `batch_size`; `on_written`, called with the number of texts
+        done; `decent=False` to let slurs and sexual words in that were not given; and every other setting of
+        insnet.decoding.config by its name.
         """
         job = self.job(**options)
         return self._answer([Request(required_words(keywords)) for keywords in keyword_lists], [job.seed], job)

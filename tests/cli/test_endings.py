@@ -15,6 +15,7 @@ import pytest
         (["generate", ""], "keyword 1 is empty"),
         (["generate", "a\nb\x07"], "control character"),
         (["generate", "ship", "--ban", "ship"], "both required and banned"),
+        (["generate", "ran", "--ban", "run*"], "'ran' is both required and banned"),
         (["generate", "x" * 10_000], "tokens"),
         (["generate", *["word"] * 300], "300 words are required"),
         (["generate", "--input", "no-such-file.txt"], "no-such-file.txt does not exist"),

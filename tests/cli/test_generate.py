@@ -10,6 +10,7 @@ from insnet.cli.app import app
 from insnet.cli.decoding_options import DECODING_OPTIONS
 from insnet.cli.options import parse_length
 from insnet.decoding.config import CANDIDATE_CHOICES, STOPPING_RULES, TABLE_OF_SETTING
+from insnet.text.inflection import forms
 from insnet.text.words import contains_in_order
 
 
@@ -90,6 +91,14 @@ def test_a_banned_word_is_not_written(insnet):
     again = insnet("generate", "ship", "--seed", 3, "--length", 12, "--top-k", 1, "--ban", banned).out
     assert banned in re.findall(r"\w+", free)
     assert banned not in re.findall(r"\w+", again)
+
+
+def test_a_ban_with_an_asterisk_keeps_every_form_out(insnet):
+    command = ("generate", "ship", "--length", 30, "--seed", 3)
+    free = set(re.findall(r"\w+", insnet(*command).out.lower()))
+    word = next(word for word in sorted(free) if word.isalpha() and word not in ("ship", "a", "i") and len(word) > 1)
+    again = insnet(*command, "--ban", word + "*").out
+    assert not set(re.findall(r"\w+", again.lower())) & set(forms(word))
 
 
 @pytest.mark.parametrize("command", [["generate", "ship", "--length", 12], ["infill", "The ___ ship ___ ."]])

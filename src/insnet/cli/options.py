@@ -47,7 +47,10 @@ BatchSizeOption = Annotated[int, typer.Option(min=1, help="Texts written at a ti
 ModeOption = Annotated[
     Mode | None, typer.Option(help="One insertion per step, or several; left out, as the model's settings say.")
 ]
-BanOption = Annotated[list[str] | None, typer.Option("--ban", metavar="WORD", help="A word or phrase not to write.")]
+BanOption = Annotated[
+    list[str] | None,
+    typer.Option("--ban", metavar="WORD", help="A word or phrase not to write; 'run*' bans every form of run."),
+]
 RejectOption = Annotated[
     Path | None,
     typer.Option(

@@ -26,6 +26,7 @@ from insnet.insertion.constraints import (
     meets_across,
     neighbours_of_slot,
     repeated_sequences,
+    within_reach,
 )
 from insnet.randomness import Purpose, uniform, uniforms
 
@@ -171,8 +172,9 @@ class Chooser:
         """True (N,) for slots that cannot stay empty: blanks, and those that would close into something banned."""
         never = torch.zeros_like(chosen.row, dtype=torch.bool) if is_blank is None else is_blank
         if closes and state.limits.forbidden.shape[1]:
-            forbidden = state.limits.forbidden[chosen.row]
-            never = never | meets_across(self.lexicon.folded(canvas), chosen.flat(), forbidden)
+            folded = self.lexicon.folded(canvas)
+            forbidden = within_reach(folded, state.limits.forbidden[chosen.row], missing=0)
+            never = never | meets_across(folded, chosen.flat(), forbidden)
         return never
 
     def _bar_by_nothing(self, barred: Tensor, never: Tensor, log_nothing: Tensor) -> None:
@@ -188,7 +190,9 @@ class Chooser:
     def _completes_banned(self, canvas: Canvas, slot: Tensor, forbidden: Tensor) -> Tensor:
         """True (N, V) for tokens that would complete something banned, whatever its case."""
         same = self.lexicon.same_letters
-        banned = completing_tokens(self.lexicon.folded(canvas), slot, forbidden, self.lexicon.size)
+        folded = self.lexicon.folded(canvas)
+        near = within_reach(folded, forbidden, missing=1)
+        banned = completing_tokens(folded, slot, near, self.lexicon.size)
         return banned[:, same] if len(same) else banned
 
     def _tempered(self, state: State, row: Tensor, log_probs: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from insnet.decoding.config import Bounds, GenerationConfig
 from insnet.decoding.request import Request
 from insnet.decoding.write import Written, seed_of_request
 from insnet.randomness import Purpose, mix, uniform
+from insnet.text.inflection import banned_forms
 from insnet.text.words import Literal
 
 _ORDERS_TRIED = 8  # keyword orders tried when any order will do
@@ -28,6 +29,7 @@ class Job:
     config: GenerationConfig
     seed: int
     banned: tuple[str, ...]
+    """What must not be written, every form of a word by itself."""
     any_order: bool
     accept: Callable[[str], bool] | None
     has_length: bool
@@ -56,8 +58,6 @@ class Job:
                 raise ValueError(f"{name} is {number}; expected 1 or more")
         if accept is not None and not callable(accept):
             raise ValueError(f"accept is {accept!r}; expected a function from a text to True or False")
-        if isinstance(banned, str):
-            raise ValueError(f"banned came as one string {banned!r}; expected a list of words, like [{banned!r}]")
         seed = _checked_seed(seed)
         config = generation.changed(**settings)
         if length is not None:
@@ -66,7 +66,7 @@ class Job:
         has_length = length is not None or bool({"min_words", "max_words"} & settings.keys())
         if has_length:
             config = config.changed(usual_least=0, usual_most=0)  # any text within the length is as asked for
-        return cls(config, seed, tuple(banned), any_order, accept, has_length, attempts, batch_size, on_written)
+        return cls(config, seed, _all_forms(banned), any_order, accept, has_length, attempts, batch_size, on_written)
 
     def bounded(self, request: Request) -> Request:
         """The request within this call's bounds."""
@@ -136,6 +136,16 @@ def _checked_seed(seed: int | None) -> int:
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= _LARGEST_SEED:
         raise ValueError(f"seed is {seed!r}; expected a whole number from 0 to {_LARGEST_SEED}")
     return seed
+
+
+def _all_forms(banned: Sequence[str]) -> tuple[str, ...]:
+    """The banned words and phrases, `run*` as all that it stands for."""
+    if isinstance(banned, str):
+        raise ValueError(f"banned came as one string {banned!r}; expected a list of words, like [{banned!r}]")
+    for word in banned:
+        if not isinstance(word, str):
+            raise ValueError(f"banned holds {word!r}; expected words and phrases")
+    return tuple(dict.fromkeys(form for phrase in banned for form in banned_forms(phrase)))
 
 
 def _derived(seed: int, purpose: Purpose, number: int) -> int:

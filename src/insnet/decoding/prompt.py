@@ -15,7 +15,7 @@ from insnet.families.generator import Prompt, map_tensors
 from insnet.insertion.canvas import INSERTED, Canvas
 from insnet.insertion.constraints import ABSENT, FREE, Lexicon, Limits
 from insnet.text.specials import Specials
-from insnet.text.spellings import spellings
+from insnet.text.spellings import spellings_of_all
 from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import whole_word_pattern
 
@@ -150,8 +150,8 @@ def _correction(request: Request, tokens: Sequence[Sequence[int]], lexicon: Lexi
 
 def _forbidden(banned: Sequence[Sequence[str]], tokenizer: Tokenizer) -> Tensor:
     """(B, F, M) every way to write what each row must not."""
-    ways = {phrase: spellings(tokenizer, phrase) for phrases in banned for phrase in phrases}
-    rows = [[spelling for phrase in phrases for spelling in ways[phrase]] for phrases in banned]
+    ways = {tuple(phrases): spellings_of_all(tokenizer, phrases) for phrases in map(tuple, banned)}
+    rows = [ways[tuple(phrases)] for phrases in banned]
     count = max(map(len, rows), default=0)
     longest = max((len(spelling) for row in rows for spelling in row), default=1)
     return torch.tensor(

@@ -148,7 +148,7 @@ class Rules:
     same: list[int]
     """The token that stands for all with its letters; empty if each stands for itself."""
     repeat_size: int
-    forbidden: tuple[tuple[int, ...], ...]
+    forbidden: frozenset[tuple[int, ...]]
     """Banned sequences, of tokens of the same letters."""
 
     @classmethod
@@ -156,7 +156,7 @@ class Rules:
         whole = (tuple(token for token in sequence if token != ABSENT) for sequence in forbidden)
         tables = lexicon.may_follow_required, lexicon.may_precede_required, lexicon.same_letters
         follows, precedes, same = (table.tolist() for table in tables)
-        return cls(follows, precedes, same, config.bounds.no_repeat_ngram, tuple(filter(None, whole)))
+        return cls(follows, precedes, same, config.bounds.no_repeat_ngram, frozenset(filter(None, whole)))
 
     def faults(self, tokens: Tokens) -> Counter[tuple[str, tuple[int, ...]]]:
         """Everything in a text that breaks a rule, and how often."""
@@ -164,8 +164,8 @@ class Rules:
         ids = [token for token, _ in tokens]
         found.update(("glued", pair) for pair in self._glued(tokens))
         folded = [self.same[token] for token in ids] if self.same else ids
-        for sequence in self.forbidden:
-            found.update(("banned", run) for run in _runs(folded, len(sequence)) if run == sequence)
+        for size in set(map(len, self.forbidden)):
+            found.update(("banned", run) for run in _runs(folded, size) if run in self.forbidden)
         if self.repeat_size:
             found.update(("repeated", run) for run in _runs(ids, 2) if run[0] == run[1])
             counts = Counter(_runs(ids, self.repeat_size))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from insnet.families.generator import State
 from insnet.insertion.canvas import NOTHING, Canvas, Edits, apply, place_of_edits
-from insnet.insertion.constraints import ABSENT, FREE, Lexicon
+from insnet.insertion.constraints import ABSENT, FREE, Lexicon, within_reach
 
 _UNKNOWN = 1 << 30  # insertions to come where nobody has said
 
@@ -120,8 +120,9 @@ def _with_room(canvas: Canvas, wanted: int) -> Canvas:
 
 def banned_places(canvas: Canvas, lexicon: Lexicon, forbidden: Tensor) -> Tensor:
     """True (B, L) where a token is part of one of the banned sequences (B, F, M)."""
-    longest, places = forbidden.shape[2], canvas.capacity
-    tokens = lexicon.folded(canvas).tokens
+    folded = lexicon.folded(canvas)
+    forbidden = within_reach(folded, forbidden, missing=0)
+    longest, places, tokens = forbidden.shape[2], canvas.capacity, folded.tokens
     is_used = torch.arange(places, device=tokens.device) < canvas.length[:, None]
     tokens = torch.nn.functional.pad(tokens.masked_fill(~is_used, -3), (0, longest - 1), value=-3)  # equals nothing
     starts = (forbidden[:, :, 0] != ABSENT)[:, None, :].expand(-1, places, -1)  # (B, L, F): a sequence stands here

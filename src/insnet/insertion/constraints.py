@@ -15,6 +15,7 @@ from insnet.insertion.canvas import INSERTED, Canvas
 
 ABSENT = -1  # pads a sequence shorter than M
 FREE = -1  # a number of insertions that nobody has fixed
+_MANY_SEQUENCES = 256  # more are worth a look at which of them could matter, for which the device has to be asked
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,19 @@ def empty_blanks(canvas: Canvas, limits: Limits) -> Tensor:
     is_given = is_border | (canvas.origin != INSERTED)
     follows = F.pad(is_given[:, 1:], (0, 1), value=False)
     return canvas.open_slots() & is_given & follows & limits.fills_blanks[:, None]
+
+
+def within_reach(canvas: Canvas, sequences: Tensor, *, missing: int) -> Tensor:
+    """Those of many sequences (B, F, M) of which a canvas lacks so many tokens at most: of all ways to write a long
+    word, few. Some sequences are returned as they are."""
+    rows, count, longest = sequences.shape
+    if count <= _MANY_SEQUENCES:
+        return sequences
+    vocabulary = 1 + int(torch.maximum(canvas.tokens.max(), sequences.max()))
+    is_there = torch.zeros(rows, vocabulary, dtype=torch.bool, device=sequences.device)
+    is_there.scatter_(1, canvas.tokens, True)
+    lacks = ~is_there.gather(1, sequences.clamp_min(0).flatten(1)).view(rows, count, longest)
+    return sequences[:, ((lacks & (sequences >= 0)).sum(dim=2) <= missing).any(dim=0)]
 
 
 def completing_tokens(canvas: Canvas, slot: Tensor, sequences: Tensor, vocabulary: int) -> Tensor:

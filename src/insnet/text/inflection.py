@@ -1,13 +1,15 @@
-"""The forms of English words, and keywords that leave the choice among them open: `run*` for run, runs, ran or running.
+"""The forms of English words, keywords that leave the choice among them open, `run*` for run, runs, ran or running, and
+bans of all of them.
 
 Irregular words and common verbs and adjectives are listed; of whatever else is not known to stay as it is, a noun's
 plural is made.
 """
 
+import math
 import re
 from collections.abc import Iterable
 from functools import cache
-from itertools import takewhile
+from itertools import product, takewhile
 
 from insnet.text import inflected_words as lists
 from insnet.text.stop_words import STOP_WORDS
@@ -16,6 +18,8 @@ ANY_FORM = "*"  # behind a keyword
 _KEYWORD = re.compile(r"(?P<before>(?:.*[\s-])?)(?P<word>[^\W\d_]{2,})\*")
 _LITERAL = re.compile(r"(?P<before>.*)\\\*")
 _ENDS_IN_SHORT_SYLLABLE = re.compile("(?:[^aeiou]|qu)*[aeiou][^aeiouwxy]")
+_POSSESSIVES = ("", "'s", "’s")
+_MOST_BANNED_FORMS = 256  # of a phrase: what is looked for at every step
 _WITHOUT_FORMS = ("able", "ed", "ful", "ible", "ical", "ional", "less", "ly", "ness", "ous")  # unless listed
 
 
@@ -30,6 +34,31 @@ def choices_of(keyword: str) -> tuple[str, ...]:
         return tuple(found["before"] + form for form in forms(found["word"]))
     escaped = _LITERAL.fullmatch(keyword)
     return (escaped["before"] + ANY_FORM if escaped else keyword,)
+
+
+def banned_forms(phrase: str) -> tuple[str, ...]:
+    r"""What a banned word or phrase stands for: itself, or each word with an asterisk behind it in every form and as a
+    possessive. As in keywords, an asterisk that is meant is \*.
+
+    >>> banned_forms("red apple*")
+    ('red apple', "red apple's", 'red apple’s', 'red apples', "red apples's", 'red apples’s')
+    >>> banned_forms("5*"), banned_forms(r"run\*")
+    (('5*',), ('run*',))
+    """
+    of_words = [_banned_forms_of_word(word) for word in phrase.split()]
+    count = math.prod(map(len, of_words))
+    if not of_words:
+        raise ValueError("a banned word is empty; give at least one character that is no space")
+    if count > _MOST_BANNED_FORMS:
+        raise ValueError(f"cannot ban {phrase!r}: it stands for {count} phrases; put an asterisk behind fewer words")
+    return tuple(map(" ".join, product(*of_words)))
+
+
+def _banned_forms_of_word(word: str) -> tuple[str, ...]:
+    choices = choices_of(word)
+    if not _KEYWORD.fullmatch(word):
+        return choices
+    return tuple(form + ending for form in choices for ending in _POSSESSIVES)
 
 
 def forms(word: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """All the ways in which a vocabulary can write a word, so that a ban can't be evaded by another one."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 
@@ -10,11 +10,21 @@ from torch import Tensor
 from insnet.text.tokenizer import Tokenizer
 from insnet.text.words import MARK, split
 
-_MOST_SPELLINGS = 4096
+_MOST_SPELLINGS = 1 << 14  # of "distinguishing" there are ten thousand
 
 
-def spellings(tokenizer: Tokenizer, phrase: str) -> list[list[int]]:
-    """Every token sequence that prints `phrase`, with or without joiners at symbols; case is left aside.
+def spellings_of_all(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[list[int]]:
+    """Every token sequence that prints one of the phrases, but for those that begin with another one: where that never
+    stands, they do not either. Of the forms of a word, few are left."""
+    known: dict[tuple[int, ...], None] = {}
+    for phrase in sorted(dict.fromkeys(phrases), key=len):
+        known |= dict.fromkeys(map(tuple, spellings(tokenizer, phrase, known)))
+    return list(map(list, known))
+
+
+def spellings(tokenizer: Tokenizer, phrase: str, known: Collection[tuple[int, ...]] = frozenset()) -> list[list[int]]:
+    """Every token sequence that prints `phrase`, with or without joiners at symbols; case is left aside, and what
+    begins with a `known` sequence, too.
 
     The ids are those of `same_letters`: one stands for all tokens with the same letters in whatever case.
     """
@@ -23,9 +33,11 @@ def spellings(tokenizer: Tokenizer, phrase: str) -> list[list[int]]:
     if not words:
         raise ValueError(f"cannot ban {phrase!r}: it holds no word")
     initial, further = _tables(tokenizer)
-    ways = [[way for form in _forms(word) for way in _ways(form, initial, further)] for word in words]
+    ways = [[way for form in _forms(word) for way in _ways(form, initial, further)] for word in words[1:]]
+    first = [way for form in _forms(words[0]) for way in _ways(form, initial, further, (), known)]
     # At the start of a text, behind <bos>, further pieces alone print a word, too; and so they do behind a bracket.
-    ways[0] += [[bos, *way] for form in _forms(words[0]) for way in _ways(form, further, further)]
+    first += [way for form in _forms(words[0]) for way in _ways(form, further, further, (bos,), known)]
+    ways = [first, *ways]
     count = 1
     for ways_of_word in ways:
         count *= len(ways_of_word)
@@ -43,22 +55,30 @@ def _forms(word: str) -> list[str]:
     return [left + word + right for left, right in product(("", MARK), repeat=2)]
 
 
-def _ways(form: str, initial: dict[bytes, int], further: dict[bytes, int]) -> Iterator[list[int]]:
-    """Every way to build one word from a word-initial token and further pieces."""
+def _ways(
+    form: str,
+    initial: dict[bytes, int],
+    further: dict[bytes, int],
+    opening: tuple[int, ...] = (),
+    known: Collection[tuple[int, ...]] = frozenset(),
+) -> Iterator[list[int]]:
+    """Every way to build one word, behind an `opening`, from a word-initial token and further pieces, none of which
+    begins with a known one."""
     encoded = form.encode()
 
-    def build(start: int) -> Iterator[list[int]]:
+    def build(start: int, way: tuple[int, ...]) -> Iterator[list[int]]:
+        if way in known:
+            return
         if start == len(encoded):
-            yield []
+            yield list(way)
             return
         table = initial if start == 0 else further
         for end in range(start + 1, len(encoded) + 1):
             token = table.get(encoded[start:end])
             if token is not None:
-                for rest in build(end):
-                    yield [token, *rest]
+                yield from build(end, (*way, token))
 
-    for number, way in enumerate(build(0)):
+    for number, way in enumerate(build(0, opening)):
         if number > _MOST_SPELLINGS:
             raise ValueError(f"cannot ban {form!r}: it can be written in too many ways; ban a shorter part")
         yield way
