@@ -117,7 +117,11 @@ class Model:
     @overload
     def infill(self, text: str, *, num_samples: int, **options: Any) -> list[Result]: ...
     def infill(self, text: str, *, num_samples: int | None = None, **options: Any) -> Result | list[Result]:
-        """The text with its blanks (___) filled and all else kept word for word; options as in `generate_batch`."""
+        """The text with its blanks filled and all else kept word for word; options as in `generate_batch`.
+
+        A blank ___ gets a word or more, ___{2,5} two to five, ___{3,} three or more, ___{,4} up to four and ___{1}
+        exactly one, as spaces part them; a brace that is meant behind a blank is written ___\\{.
+        """
         if not self.family.traits.fills_blanks:
             raise ValueError(f"a model of the family {self._family_name} writes left to right; it fills no blanks")
         if options.get("any_order"):
@@ -198,7 +202,7 @@ class Model:
         return type(self.family).__name__
 
     def _one(self, request: Request, num_samples: int | None, options: dict[str, Any]) -> Result | list[Result]:
-        job = self.job(**options)
+        job = replace(self.job(**options), has_bounded_blanks=request.is_bounded)
         if num_samples is None:
             return self._answer([request], [job.seed], job)[0]
         if num_samples < 1:
@@ -285,7 +289,9 @@ def _refusal(refused: Sequence[Request], job: Job, accepted: int) -> str:
     total = len(refused) + accepted
     several = f", and so it went for {len(refused)} of the {total} texts asked for" if total > 1 else ""
     if job.accept is None:
-        asked = f"{bounds.min_words} to {bounds.max_words} words"
+        asked = f"{bounds.min_words} to {bounds.max_words} words" if job.has_length else ""
+        asked += " and " * (job.has_length and job.has_bounded_blanks)
+        asked += "as many words in each blank as were asked for" * job.has_bounded_blanks
         return (
             f"none of {job.attempts} texts drawn {whose} had {asked}{several}; allow other lengths, or ban fewer words"
         )

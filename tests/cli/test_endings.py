@@ -20,6 +20,7 @@ import pytest
         (["generate", *["word"] * 300], "300 words are required"),
         (["generate", "--input", "no-such-file.txt"], "no-such-file.txt does not exist"),
         (["infill", "no blank here"], "no blank"),
+        (["infill", "a ___{5,2}"], "fewest words 5 above most words 2"),
         (["score", ""], "empty"),
         (["evaluate", "no-such-model", "--data", "no-such-folder"], "no-such-folder"),
         (["train", "no-such-recipe.toml"], "no-such-recipe.toml"),

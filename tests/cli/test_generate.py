@@ -93,6 +93,12 @@ def test_a_banned_word_is_not_written(insnet):
     assert banned not in re.findall(r"\w+", again)
 
 
+def test_a_blank_gets_as_many_words_as_its_bounds_say(insnet):
+    for seed in range(3):
+        text = insnet("infill", "The ___{2,3} ship ___{1} .", "--seed", seed).out.rstrip("\n")
+        assert re.fullmatch(r"The\S*( \S+){2,3} ?ship\S* \S+ \.", text), text
+
+
 def test_a_ban_with_an_asterisk_keeps_every_form_out(insnet):
     command = ("generate", "ship", "--length", 30, "--seed", 3)
     free = set(re.findall(r"\w+", insnet(*command).out.lower()))
@@ -234,7 +240,7 @@ def test_the_example_in_the_help_of_infill_is_one_to_copy(insnet, monkeypatch):
     example = re.search(r'insnet infill "(.*?)" -n 5', shown)[1]
     assert "___" in example and not re.search(r"\s[.,;:!?]", example)
     texts = insnet("infill", example, "-n", 5, "--seed", 1).out.splitlines()
-    pattern = ".+".join(re.escape(part.strip()) for part in example.split("___"))
+    pattern = ".+".join(re.escape(part.strip()) for part in re.split(r"___(?:\{.*?\})?", example))
     assert len(texts) == 5 and all(re.fullmatch(pattern, text) for text in texts)
 
 

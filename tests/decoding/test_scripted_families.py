@@ -60,7 +60,8 @@ def prompt_of(texts, closed=(), **limits):
     numbers = {"min_words": 0, "max_words": 99, "max_tokens": 20, "insertions": FREE, "slack": 0, "word_correction": 0}
     tables = {name: zeros + number for name, number in {**numbers, **limits}.items()}
     nothing = torch.zeros(rows, 0, 1, dtype=torch.int64)
-    bounds = Limits(**tables, forbidden=nothing, fills_blanks=zeros.bool(), has_blanks=False)
+    free = {"fills_blanks": zeros.bool(), "has_blanks": False, "given_words": zeros}
+    bounds = Limits(**tables, forbidden=nothing, least_in_gap=nothing[:, :, 0], most_in_gap=nothing[:, :, 0], **free)
     return Prompt(canvas, bounds, zeros, longest=int(length.max()), order=zeros)
 
 

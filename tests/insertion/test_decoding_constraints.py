@@ -139,7 +139,8 @@ def limits_of(rows, banned=None, fills_blanks=False):
     many, none = torch.full((rows,), 99), torch.zeros(rows, dtype=torch.int64)
     banned = torch.zeros(rows, 0, 1, dtype=torch.int64) if banned is None else banned
     fills = torch.full((rows,), fills_blanks)
-    return Limits(none, many, many, none - 1, none, none, banned, fills, has_blanks=fills_blanks)
+    gaps = torch.zeros(rows, 0, dtype=torch.int64)
+    return Limits(none, many, many, none - 1, none, none, banned, fills, fills_blanks, gaps, gaps, none)
 
 
 def allowed_tokens(canvas, slots, lexicon, limits):

@@ -84,7 +84,12 @@ def generate(
 
 @takes_decoding_options
 def infill(
-    text: Annotated[str, typer.Argument(help="Text with blanks, written ___, each for a word or more.")],
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="Text with blanks: ___ for a word or more; ___{2,5}, ___{3,}, ___{,4} or ___{1} for so many."
+        ),
+    ],
     watch: options.WatchOption = False,
     samples: options.SamplesOption = 1,
     seed: options.SeedOption = None,
@@ -102,7 +107,10 @@ def infill(
 ) -> None:
     """Fill the blanks (___) of a text and keep all else word for word.
 
-    insnet infill "The river flows through ___ into the ___ Sea." -n 5
+    insnet infill "The river flows through ___ into the ___{1} Sea." -n 5
+
+    Words are what spaces part, and --length counts those of the whole text. Blanks may stand in several sentences and
+    paragraphs, of about 1000 tokens in all. A brace that is meant behind a blank is written ___\\{.
     """
     if trace and not as_json:
         raise typer.BadParameter("--trace is part of the JSON output: add --json")

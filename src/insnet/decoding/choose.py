@@ -19,6 +19,7 @@ from insnet.families.offers import ChosenSlots
 from insnet.insertion.canvas import INSERTED, NOTHING, Canvas
 from insnet.insertion.constraints import (
     FREE,
+    GapRoom,
     Lexicon,
     completing_tokens,
     count_words,
@@ -63,9 +64,15 @@ class Chooser:
         may = words >= limits.min_words
         if limits.has_blanks:
             may = may & ~empty_blanks(state.canvas, limits).any(dim=1)
+        is_full_of_words = words >= limits.max_words
+        if gaps := self._gaps(state):
+            lacks_none = (gaps.lacks == 0).all(dim=1)
+            may = may & lacks_none
+            is_full_of_words = is_full_of_words & lacks_none & ~gaps.is_full  # what is begun may be completed
+            over = over | (gaps.is_full & (log_stop > _LIKELIER_THAN_NOT))
         ends = over & may
         if ends_when_full:
-            ends = ends | (words >= limits.max_words)
+            ends = ends | is_full_of_words
         is_full = state.inserted >= limits.max_tokens
         return Ending(ends | is_full, is_full > ends, is_forced=(ends | is_full) != wants)
 
@@ -84,12 +91,14 @@ class Chooser:
         return uniforms((Purpose.SLOT, Purpose.TOKEN), state.seeds, state.step)
 
     def blanks_first(self, state: State, log_probs: Tensor) -> Tensor:
-        """The log-probabilities (B, S) of slots that may be filled now: while there are blanks without a word, these
-        alone."""
+        """The log-probabilities (B, S) of slots that may be filled now: while there are blanks that lack a word, these
+        alone; of blanks that have all theirs, only slots where something can complete one."""
         if not state.limits.has_blanks:
             return log_probs
-        blanks = empty_blanks(state.canvas, state.limits)[:, : log_probs.shape[1]] & (log_probs > -math.inf)
-        return log_probs.masked_fill(blanks.any(dim=1, keepdim=True) & ~blanks, -math.inf)
+        if gaps := self._gaps(state):
+            log_probs = _only(~self._opens_in_full(state, gaps), log_probs)
+            log_probs = _only(gaps.at_slots(gaps.lacks) > 0, log_probs)
+        return _only(empty_blanks(state.canvas, state.limits), log_probs)
 
     def slots(self, state: State, log_probs: Tensor, noise: Tensor) -> Tensor:
         """The slots (B, E) to fill, from log-probabilities (B, S) over those that may be.
@@ -124,11 +133,14 @@ class Chooser:
         canvas = state.canvas if chosen.is_one_per_row else state.canvas.select(row)
         neighbours, origins = neighbours_of_slot(canvas, slot)  # (N, 2) each
         is_blank = empty_blanks(state.canvas, state.limits)[row, slot] if state.limits.has_blanks else None
-        is_full = self._is_full(state, row, is_blank) if closes else None
+        is_full = self._is_full(state, chosen, closes=closes)
         barred = self._barred(neighbours, origins, is_full, is_blank)  # (N, V + 1)
         if log_probs.shape[1] > self.lexicon.size:
             never = self._never_empty(state, chosen, canvas, is_blank, closes=closes)
-            self._bar_by_nothing(barred, never, log_probs[:, -1:])
+            log_nothing = log_probs[:, -1:]
+            if is_full is not None and state.limits.least_in_gap.shape[1]:
+                log_nothing = self._with_words(log_probs, is_full)
+            self._bar_by_nothing(barred, never, log_nothing)
         log_probs = log_probs + barred[:, : log_probs.shape[1]]
         if state.limits.forbidden.shape[1]:
             banned = self._completes_banned(canvas, slot, state.limits.forbidden[row])
@@ -158,19 +170,33 @@ class Chooser:
         full = full if is_full is None else full * (1 + self.lexicon.is_symbol[neighbours[:, 0]])
         return self.lexicon.barred[full, blank, left, right]
 
-    def _is_full(self, state: State, row: Tensor, is_blank: Tensor | None) -> Tensor:
-        """True (N,) where no word may begin: the row's text has as many as it may, those of other blanks included."""
-        words = self._words(state)
-        if is_blank is not None:
-            words = words + empty_blanks(state.canvas, state.limits).sum(dim=1)
-        own = words[row] if is_blank is None else words[row] - is_blank.long()
-        return own >= state.limits.max_words[row]
+    def _is_full(self, state: State, chosen: ChosenSlots, *, closes: bool) -> Tensor | None:
+        """True (N,) where no word may begin: the gap has as many as it may or, where slots close, the row's text does,
+        those that other blanks lack included."""
+        row, gaps = chosen.row, self._gaps(state)
+        in_gap = None if gaps is None else gaps.at_slots(gaps.room == 0)[row, chosen.flat()]
+        if not closes:
+            return in_gap
+        if gaps is None or in_gap is None:
+            return self._words(state)[row] >= state.limits.max_words[row]
+        words = state.limits.given_words + (gaps.words + gaps.lacks).sum(dim=1)
+        lacks = gaps.at_slots(gaps.lacks)[row, chosen.flat()]
+        return in_gap | (words[row] - lacks >= state.limits.max_words[row])
+
+    def _opens_in_full(self, state: State, gaps: GapRoom) -> Tensor:
+        """True (B, L) at slots of full gaps in which nothing can complete a word: behind what is given, or behind an
+        opening mark, where a mark would make one more of the word that follows."""
+        left = (state.canvas.origin != INSERTED) | self.lexicon.joins_right[state.canvas.tokens]
+        place = torch.arange(left.shape[1], device=left.device)
+        return gaps.at_slots(gaps.room == 0) & (left | (place == 0))
 
     def _never_empty(
         self, state: State, chosen: ChosenSlots, canvas: Canvas, is_blank: Tensor | None, *, closes: bool
     ) -> Tensor:
         """True (N,) for slots that cannot stay empty: blanks, and those that would close into something banned."""
         never = torch.zeros_like(chosen.row, dtype=torch.bool) if is_blank is None else is_blank
+        if gaps := self._gaps(state):
+            never = never | (gaps.at_slots(gaps.lacks) > 0)[chosen.row, chosen.flat()]
         if closes and state.limits.forbidden.shape[1]:
             folded = self.lexicon.folded(canvas)
             forbidden = within_reach(folded, state.limits.forbidden[chosen.row], missing=0)
@@ -186,6 +212,13 @@ class Chooser:
             barred += barred.new_zeros(never.shape).masked_fill(stays_empty, -math.inf)
             never = ~stays_empty
         barred[:, -1:] = barred.new_zeros(never.shape).masked_fill(never, -math.inf)
+
+    def _with_words(self, log_probs: Tensor, is_full: Tensor) -> Tensor:
+        """The log-probability (N, 1) of nothing, in full gaps (N,) with that of all words that may not begin there:
+        what would go on with another one has come to an end, and not to a further piece of the last."""
+        begins, log_nothing = self.lexicon.is_parted[0], log_probs[:, -1:]
+        of_words = log_probs[:, :-1].masked_fill(~begins, -math.inf).logsumexp(dim=1, keepdim=True)
+        return torch.where(is_full[:, None], torch.logaddexp(log_nothing, of_words), log_nothing)
 
     def _completes_banned(self, canvas: Canvas, slot: Tensor, forbidden: Tensor) -> Tensor:
         """True (N, V) for tokens that would complete something banned, whatever its case."""
@@ -223,7 +256,8 @@ class Chooser:
 
     def settle(self, state: State, slot: Tensor, token: Tensor, log_prob: Tensor) -> Tensor:
         """The tokens (B, E) that may go into their slots (B, E) together, NOTHING in place of the others."""
-        return settle(state, slot, token, log_prob, self.room(state), self.config.bounds.no_repeat_ngram, self.lexicon)
+        room, gaps, repeat_size = self.room(state), self._gaps(state), self.config.bounds.no_repeat_ngram
+        return settle(state, slot, token, log_prob, room, repeat_size, self.lexicon, gaps)
 
     def room(self, state: State) -> Room:
         """How many insertions a step may make."""
@@ -231,3 +265,14 @@ class Chooser:
 
     def _words(self, state: State) -> Tensor:
         return count_words(state.canvas, self.lexicon, state.limits.word_correction)
+
+    def _gaps(self, state: State) -> GapRoom | None:
+        """How many words each gap lacks and may get, if there are blanks."""
+        has_gaps = state.limits.least_in_gap.shape[1] > 0
+        return GapRoom.of(state.canvas, state.limits, self.lexicon) if has_gaps else None
+
+
+def _only(wanted: Tensor, log_probs: Tensor) -> Tensor:
+    """The log-probabilities (B, S) of the wanted slots (B, L) alone, in rows where one of these is open."""
+    wanted = wanted[:, : log_probs.shape[1]] & (log_probs > -math.inf)
+    return log_probs.masked_fill(wanted.any(dim=1, keepdim=True) & ~wanted, -math.inf)

@@ -37,6 +37,8 @@ class Job:
     attempts: int
     batch_size: int
     on_written: Callable[[int], None] | None
+    has_bounded_blanks: bool = False
+    """Whether a blank is for so many words: texts that miss that are drawn anew."""
 
     @classmethod
     def of(
@@ -110,10 +112,12 @@ class Job:
     @property
     def may_refuse(self) -> bool:
         """Whether a text may have to be drawn anew."""
-        return self.accept is not None or self.has_length
+        return self.accept is not None or self.has_length or self.has_bounded_blanks
 
     def accepts(self, written: Written) -> bool:
         """Whether a text will do."""
+        if not written.request.has_blanks_of(written.text):
+            return False
         if self.has_length and not written.request.has_length_of(written.text):
             return False
         return self.accept is None or bool(self.accept(written.text))

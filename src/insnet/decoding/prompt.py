@@ -77,9 +77,19 @@ def _limits(
         forbidden=_forbidden([request.banned for request in requests], tokenizer),
         fills_blanks=torch.tensor([request.fills_blanks for request in requests]),
         has_blanks=any(request.fills_blanks for request in requests),
+        least_in_gap=_of_gaps(requests, 0),
+        most_in_gap=_of_gaps(requests, 1),
+        given_words=torch.tensor([request.printed_words() for request in requests]),
     )
     planned = [FREE if request.insertions is None else request.insertions for request in requests]
     return with_length(limits, torch.tensor(planned))
+
+
+def _of_gaps(requests: Sequence[Request], bound: int) -> Tensor:
+    """(B, G) the fewest words of each gap, or the most; no gaps where there are no blanks."""
+    width = max((len(request.gaps) for request in requests), default=0)
+    rows = [[(gap[bound] or 0) if gap else 0 for gap in request.gaps] for request in requests]
+    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=torch.int64).view(len(rows), width)
 
 
 def _check(request: Request, tokens: int) -> None:
@@ -87,12 +97,20 @@ def _check(request: Request, tokens: int) -> None:
         raise ValueError(
             f"the required words take {tokens} tokens, more than {MAX_GIVEN_TOKENS}: give fewer or shorter words"
         )
-    words, blanks, bounds = request.printed_words(), request.count_blanks(), request.bounds
+    words, blanks, bounds = request.printed_words(), request.least_in_blanks(), request.bounds
     if words + blanks > bounds.max_words:
-        what = f"{words} words and {blanks} blanks" if blanks else f"{words} words"
+        several = f"blanks for at least {blanks}" if request.is_bounded else f"{blanks} blanks"
+        what = f"{words} words and {several}" if blanks else f"{words} words"
         raise ValueError(f"{what} are required, but at most {bounds.max_words} allowed; raise the upper length")
     if blanks > bounds.max_tokens:
-        raise ValueError(f"{blanks} blanks cannot be filled with max_tokens {bounds.max_tokens}; raise it")
+        what = "words in blanks" if request.is_bounded else "blanks"
+        raise ValueError(f"{blanks} {what} cannot be filled with max_tokens {bounds.max_tokens}; raise it")
+    most = request.most_words()
+    if most is not None and most < bounds.min_words:
+        raise ValueError(
+            f"at least {bounds.min_words} words were asked for, but with all its blanks the text has at most {most}; "
+            "lower the length or let a blank hold more"
+        )
     if bounds.min_words - words > bounds.max_tokens:
         raise ValueError(
             f"{bounds.min_words} words cannot be reached with max_tokens {bounds.max_tokens}: a token makes one at most"
@@ -141,9 +159,10 @@ def _correction(request: Request, tokens: Sequence[Sequence[int]], lexicon: Lexi
     """Printed words of the required text less those that `count_words` sees in its tokens."""
     begins, parts = (flags.tolist() for flags in lexicon.is_parted)
     seen = 0
-    for literal, stretch in zip(request.required, tokens, strict=True):
+    for number, (literal, stretch) in enumerate(zip(request.required, tokens, strict=True)):
         previous = [True, *(parts[token] for token in stretch[:-1])]
         seen += sum(begins[token] and parted for token, parted in zip(stretch, previous, strict=True))
+        seen += number == 0 and not request.opens_start and not begins[stretch[0]]  # what follows <bos> begins a word
         seen -= bool(literal.joins_right and not parts[stretch[-1]])  # what follows is not counted either
     return request.printed_words() - seen
 

@@ -8,11 +8,10 @@ import torch
 
 from insnet.decoding.config import Bounds
 from insnet.randomness import Purpose, uniform
+from insnet.text.blanks import ANY_WORDS, BLANK, Words, fit, read_blanks, together
 from insnet.text.decency import is_decent
 from insnet.text.inflection import choices_of
 from insnet.text.words import Literal, contains_in_order, whole_word_pattern
-
-BLANK = "___"
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,8 @@ class Request:
     """Words may stand after the last stretch."""
     fills_blanks: bool = False
     """Every gap between stretches must get a word."""
+    gaps: tuple[Words | None, ...] = ()
+    """With blanks, the words of every gap, before, between and behind the stretches; None where it is no blank."""
     bounds: Bounds = field(default_factory=Bounds)
     banned: tuple[str, ...] = ()
     """Words and phrases that must not be written."""
@@ -45,7 +46,16 @@ class Request:
             choices = tuple(form for form in literal.choices if not any(ban.search(form) for ban in patterns))
             return replace(literal, text=choices[0], choices=choices) if choices else literal
 
+        bounds = self._told(bounds)
         return replace(self, required=tuple(map(allowed, self.required)), bounds=bounds, banned=banned)
+
+    def _told(self, bounds: Bounds) -> Bounds:
+        """The bounds, narrowed to the words that the text has with all its blanks, where that is possible."""
+        least, most = self.printed_words() + self.least_in_blanks(), self.most_words()
+        if not self.is_bounded or least > bounds.max_words or (most is not None and most < bounds.min_words):
+            return bounds
+        most = bounds.max_words if most is None else min(most, bounds.max_words)
+        return replace(bounds, min_words=max(least, bounds.min_words), max_words=most)
 
     def drawn(self, seed: int) -> "Request":
         """The request with one form of each word that may have several: the first half of the time, else any other."""
@@ -70,6 +80,10 @@ class Request:
         """Whether the text has as many words as were asked for."""
         return self.bounds.min_words <= len(text.split()) <= self.bounds.max_words
 
+    def has_blanks_of(self, text: str) -> bool:
+        """Whether the text has as many words in every blank as were asked for."""
+        return not self.is_bounded or fit(text, self.required, self.gaps)
+
     def is_decent(self, text: str) -> bool:
         """Whether the text holds no indecent word but required ones, or may hold others."""
         return not self.bounds.decent or is_decent(text, self.phrases())
@@ -79,10 +93,19 @@ class Request:
         joins = sum(literal.joins_left + literal.joins_right for literal in self.required)
         return sum(len(literal.text.split()) for literal in self.required) - joins
 
-    def count_blanks(self) -> int:
-        """Gaps that must get a word."""
-        gaps = max(len(self.required) - 1, 0) + self.opens_start + self.opens_end
-        return min(gaps, len(self.required) + 1) if self.fills_blanks else 0
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a blank is for other than a word or more."""
+        return any(gap not in (None, ANY_WORDS) for gap in self.gaps)
+
+    def least_in_blanks(self) -> int:
+        """Words that the blanks must get."""
+        return sum(gap[0] for gap in self.gaps if gap)
+
+    def most_words(self) -> int | None:
+        """The most words of the text with its blanks; None for any number."""
+        most = [gap[1] for gap in self.gaps if gap]
+        return None if not most or None in most else self.printed_words() + sum(words or 0 for words in most)
 
 
 def required_words(keywords: Sequence[str]) -> tuple[Literal, ...]:
@@ -97,24 +120,39 @@ def required_words(keywords: Sequence[str]) -> tuple[Literal, ...]:
 def blanks(text: str) -> Request:
     """A request to fill the blanks of a text, which is kept word for word.
 
-    >>> [literal.text for literal in blanks("The ___ sat on ___.").required]
+    >>> [literal.text for literal in blanks("The ___ sat on ___{2}.").required]
     ['The', 'sat on', '.']
     """
-    parts = text.split(BLANK)
-    if len(parts) == 1:
+    blanked = read_blanks(text)
+    parts, last = blanked.parts, len(blanked.parts) - 1
+    if last == 0:
         raise ValueError(f"no blank in {text!r}; write {BLANK} where words are missing")
-    literals = []
+    literals: list[Literal] = []
+    gaps: list[Words | None] = [None]
     for index, part in enumerate(parts):
-        has_blank_before, has_blank_after = index > 0, index < len(parts) - 1
-        stripped = part.strip()
-        joins_left = has_blank_before and part[:1] != "" and not part[0].isspace()
-        joins_right = has_blank_after and part[-1:] != "" and not part[-1].isspace()
-        if (joins_left and _is_letter(part[0])) or (joins_right and _is_letter(part[-1])):
-            raise ValueError(f"a blank touches the word in {part.strip()!r}; put a space between blank and word")
-        if stripped:
-            literals.append(Literal(_clean(stripped, index + 1), joins_left, joins_right))
+        if 0 < index < last and "\n" in part and not part.strip():
+            raise ValueError("nothing but a line break parts two blanks; put a word between them, or make them one")
+        if part.strip():
+            literals.append(_part(part, index, last))
+            gaps.append(None)
+        if index < last:
+            gaps[-1] = blanked.words[index] if gaps[-1] is None else together(gaps[-1], blanked.words[index])
     opens_start, opens_end = not parts[0].strip(), not parts[-1].strip()
-    return Request(tuple(literals), opens_start, opens_end, fills_blanks=True)
+    return Request(tuple(literals), opens_start, opens_end, fills_blanks=True, gaps=tuple(gaps))
+
+
+def _part(part: str, index: int, last: int) -> Literal:
+    """A part of a text as required, with its own spaces; blanks stand on both sides of it, but for the first and the
+    last."""
+    text = part.strip()
+    before, after = part[: len(part) - len(part.lstrip())], part[len(part.rstrip()) :]
+    joins_left, joins_right = index > 0 and not before, index < last and not after
+    if (joins_left and _is_letter(text[0])) or (joins_right and _is_letter(text[-1])):
+        raise ValueError(f"a blank touches the word in {text!r}; put a space between blank and word")
+    _clean(text, index + 1)
+    return Literal(
+        text, joins_left, joins_right, before=(index > 0 and before) or " ", after=(index < last and after) or " "
+    )
 
 
 def _keyword(keyword: str) -> Literal:

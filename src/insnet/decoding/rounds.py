@@ -13,7 +13,7 @@ from torch import Tensor
 
 from insnet.families.generator import State
 from insnet.insertion.canvas import NOTHING, Canvas, Edits, apply, place_of_edits
-from insnet.insertion.constraints import ABSENT, FREE, Lexicon, within_reach
+from insnet.insertion.constraints import ABSENT, FREE, GapRoom, Lexicon, within_reach
 
 _UNKNOWN = 1 << 30  # insertions to come where nobody has said
 
@@ -64,18 +64,37 @@ def slots_of_round(log_probs: Tensor, room: Room, mass: float) -> Tensor:
 
 
 def settle(
-    state: State, slot: Tensor, token: Tensor, log_prob: Tensor, room: Room, repeat_size: int, lexicon: Lexicon
+    state: State,
+    slot: Tensor,
+    token: Tensor,
+    log_prob: Tensor,
+    room: Room,
+    repeat_size: int,
+    lexicon: Lexicon,
+    gaps: GapRoom | None = None,
 ) -> Tensor:
     """The tokens (B, E) that go in together; NOTHING in place of those that clash with a surer one, and of the least
-    sure if there are more than there is room for.
+    sure if there are more than there is room for, in all or in their gap.
 
     The surest token of a row always stays. What is left out may come in a later round, when the others are seen.
     """
     order = log_prob.masked_fill(token == NOTHING, -math.inf).argsort(dim=1, descending=True, stable=True)
     slot, token = slot.gather(1, order), token.gather(1, order)  # the surest first
     token = token.masked_fill(torch.arange(token.shape[1], device=token.device) >= room.most[:, None], NOTHING)
+    if gaps is not None:
+        token = _drop_crowded(slot, token, gaps, lexicon)
     token = _drop_sequences(state, slot, token, repeat_size, lexicon)
     return torch.full_like(token, NOTHING).scatter(1, order, token)
+
+
+def _drop_crowded(slot: Tensor, token: Tensor, gaps: GapRoom, lexicon: Lexicon) -> Tensor:
+    """Without the least sure words (B, E) of each gap that are more than it may get."""
+    slot = slot.clamp_min(0)
+    gap, room = gaps.gap_of_slot.gather(1, slot), gaps.at_slots(gaps.room).gather(1, slot)  # (B, E) each
+    begins = lexicon.is_parted[0][token.clamp_min(0)] & (token != NOTHING)
+    is_same = (gap[:, :, None] == gap[:, None, :]) & begins[:, :, None]  # (B, E, E): of [other, own]
+    surer = is_same.triu(diagonal=1).sum(dim=1)  # words of the same gap
+    return token.masked_fill(begins & (surer >= room), NOTHING)
 
 
 def _drop_sequences(state: State, slot: Tensor, token: Tensor, repeat_size: int, lexicon: Lexicon) -> Tensor:

@@ -15,6 +15,7 @@ from insnet.insertion.canvas import INSERTED, Canvas
 
 ABSENT = -1  # pads a sequence shorter than M
 FREE = -1  # a number of insertions that nobody has fixed
+_NO_BOUND = 1 << 30  # words that a gap without a bound may hold
 _MANY_SEQUENCES = 256  # more are worth a look at which of them could matter, for which the device has to be asked
 
 
@@ -96,6 +97,13 @@ class Limits:
     """(B,) true where every open slot between two given stretches must get a word."""
     has_blanks: bool
     """Whether any row has such slots: known without asking the device."""
+    least_in_gap: Tensor
+    """(B, G) fewest words in each gap between given stretches, the one before the first included; no gaps if no row
+    has blanks."""
+    most_in_gap: Tensor
+    """(B, G) most words in each gap; 0 for any number."""
+    given_words: Tensor
+    """(B,) words that the given text prints once its blanks are filled, those of the blanks left out."""
 
 
 def count_words(canvas: Canvas, lexicon: Lexicon, word_correction: Tensor) -> Tensor:
@@ -134,6 +142,49 @@ def within_reach(canvas: Canvas, sequences: Tensor, *, missing: int) -> Tensor:
     is_there.scatter_(1, canvas.tokens, True)
     lacks = ~is_there.gather(1, sequences.clamp_min(0).flatten(1)).view(rows, count, longest)
     return sequences[:, ((lacks & (sequences >= 0)).sum(dim=2) <= missing).any(dim=0)]
+
+
+def gap_of_slot(canvas: Canvas) -> Tensor:
+    """The number (B, L) of the gap between given stretches that each slot lies in, 0 before the first."""
+    return canvas.origin.cummax(dim=1).values - INSERTED
+
+
+@dataclass(frozen=True)
+class GapRoom:
+    """How many words each gap (B, G) has, still lacks and may still get, where blanks are to be filled."""
+
+    gap_of_slot: Tensor
+    """(B, L)"""
+    words: Tensor
+    """(B, G)"""
+    lacks: Tensor
+    """(B, G)"""
+    room: Tensor
+    """(B, G) as good as infinite where a gap has no bound."""
+
+    @classmethod
+    def of(cls, canvas: Canvas, limits: Limits, lexicon: Lexicon) -> "GapRoom":
+        """By the words that begin in each gap; a mark that touches what was given before it begins none."""
+        gap = gap_of_slot(canvas)
+        begins, ends = lexicon.is_parted[:, canvas.tokens]  # (B, L) each
+        is_new = canvas.origin == INSERTED
+        begins = begins & is_new & F.pad(ends[:, :-1] | ~is_new[:, :-1], (1, 0), value=False)
+        begins[:, 1:2] = is_new[:, 1:2]  # what follows <bos>
+        place = torch.arange(canvas.capacity, device=gap.device)
+        begins = begins & (place > 0) & (place < canvas.length[:, None] - 1)
+        count = torch.zeros_like(limits.least_in_gap)
+        count = count.scatter_add(1, gap.clamp_max(count.shape[1] - 1), begins.long())
+        most = limits.most_in_gap.masked_fill(limits.most_in_gap == 0, _NO_BOUND)
+        return cls(gap, count, (limits.least_in_gap - count).clamp_min(0), (most - count).clamp_min(0))
+
+    @property
+    def is_full(self) -> Tensor:
+        """True (B,) where no gap may get a further word."""
+        return (self.room == 0).all(dim=1)
+
+    def at_slots(self, values: Tensor) -> Tensor:
+        """What holds of gaps (B, G), of their slots (B, L)."""
+        return values.gather(1, self.gap_of_slot.clamp_max(values.shape[1] - 1))
 
 
 def completing_tokens(canvas: Canvas, slot: Tensor, sequences: Tensor, vocabulary: int) -> Tensor:

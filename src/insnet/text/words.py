@@ -62,6 +62,10 @@ class Literal:
     around blanks does not. What takes a capital ends no sentence: "e.g." may be one."""
     choices: tuple[str, ...] = ()
     """What one is drawn from to be printed instead, if it is open which form of a word appears."""
+    before: str = " "
+    """What parts it from the text before it, if it does not join; other than one space, it is printed in any case."""
+    after: str = " "
+    """The same for the text behind it."""
 
 
 def normalise(text: str, *, lower_case: bool = False) -> str:
@@ -94,20 +98,25 @@ def render(parts: Sequence[str | Literal], *, capitals: bool = False) -> str:
     '(New  York, USA'
     """
     printed: list[str] = []
-    is_open = True  # nothing parts what comes next from what stands before it
+    previous = Literal("", joins_right=True)
     starts_sentence = capitals
     for part in parts:
         literal = part if isinstance(part, Literal) else _unmarked(part)
-        if not (is_open or literal.joins_left):
-            printed.append(" ")
+        printed.append(_space(previous, literal) if printed else "")
         takes_capital = literal.takes_capital and starts_sentence
         printed.append(capitalised(literal.text) if takes_capital else literal.text)
-        is_open = literal.joins_right
+        previous = literal
         if core := literal.text.rstrip(_AROUND_SENTENCES):
             is_end = core[-1] in _ENDS_SENTENCE and not core.endswith(("..", "…")) and not literal.takes_capital
             goes_on = literal.joins_right and core == literal.text  # the point of 3.14 or of a.b
             starts_sentence = capitals and is_end and not goes_on
     return "".join(printed)
+
+
+def _space(left: Literal, right: Literal) -> str:
+    """What is printed between two neighbours."""
+    own = [space for space in (left.after, right.before) if space != " "]
+    return own[0] if own else " " * (not (left.joins_right or right.joins_left))
 
 
 def capitalised(text: str) -> str:
